@@ -1,0 +1,37 @@
+// Package limit states every size limit of Gatehouse in one place. All sizes are bytes.
+package limit
+
+// Units.
+const (
+	KiB = 1 << 10
+	MiB = 1 << 20
+)
+
+// Archives and the files in them.
+const (
+	Compressed   = 32 * MiB  // a pack's archive as stored and sent
+	Unpacked     = 128 * MiB // the sum of all members, links resolved
+	Files        = 10_000    // members of an archive
+	Path         = 1024      // bytes of a member's path
+	Component    = 255       // bytes of one element of a path
+	BombFrom     = 16 * MiB  // below this many unpacked bytes no ratio is looked at
+	BombRatio    = 100       // unpacked : compressed beyond BombFrom
+	WheelMembers = 10_000    // members of a provider wheel
+)
+
+// Documents.
+const (
+	Manifest   = 4 * MiB  // an OCI manifest or index
+	Config     = 16 * MiB // the config blob of a pack
+	PluginYAML = 64 * KiB // plugin.yaml
+	Document   = 1 * MiB  // recipe.yaml, benchmark.yaml, integration.json, a JobSpec and every other document
+	Icon       = 64 * KiB // an icon PNG
+	Readme     = 64 * KiB // what is kept of README.md
+	YAMLDepth  = 64       // nesting of a YAML document
+	JSONDepth  = 64       // nesting of a JSON document
+	YAMLNodes  = 100_000  // nodes of a YAML document
+	Name       = 128      // characters of a pack's name or version: an OCI tag holds no more
+	Header     = 1 * MiB  // all request headers together; a JobSpec travels in one
+	JSONBody   = 4 * MiB  // a JSON request body
+	JobPackage = 256 * MiB
+)

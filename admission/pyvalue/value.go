@@ -1,0 +1,64 @@
+// Package pyvalue is the value model of the real clients' readers: what Python makes of a YAML or JSON document.
+// The clients' rules are written in Python's terms (truth, str(), repr(), strip()), so ours need those terms too.
+package pyvalue
+
+import "math/big"
+
+// Kind is the Python type of a value.
+type Kind uint8
+
+// The kinds, in Python's words: NoneType, bool, int, float, str, date, datetime, bytes, list, dict, set, and a list
+// of pairs (YAML's !!omap and !!pairs).
+const (
+	None Kind = iota
+	Bool
+	Int
+	Float
+	Str
+	Date
+	DateTime
+	Bytes
+	List
+	Map
+	Set
+)
+
+// Value is one node of a document. Nodes reached through YAML aliases are shared, and may form a cycle.
+type Value struct {
+	Kind  Kind
+	Bool  bool
+	Int   *big.Int
+	Float float64
+	Text  string   // Str: the text. Date, DateTime: Python's str(). Bytes: the raw bytes
+	List  []*Value // List: the items. Set: the members
+	Items []Item   // Map: in Python's insertion order, each key once
+
+	Line, Column int    // 1-based position in the source; 0 when it has none
+	Written      string // a scalar as it was written, without quotes; "" for collections
+	Plain        bool   // a YAML scalar without quotes
+}
+
+// Item is a key and its value in a Map.
+type Item struct {
+	Key   *Value
+	Value *Value
+}
+
+// Get finds the value of a text key, nil when there is none.
+func (v *Value) Get(key string) *Value {
+	if v == nil || v.Kind != Map {
+		return nil
+	}
+	for _, it := range v.Items {
+		if it.Key.Kind == Str && it.Key.Text == key {
+			return it.Value
+		}
+	}
+	return nil
+}
+
+// Has reports whether a map has the text key, be its value null or not.
+func (v *Value) Has(key string) bool { return v.Get(key) != nil }
+
+// NewStr is a text value without a position.
+func NewStr(s string) *Value { return &Value{Kind: Str, Text: s, Written: s} }

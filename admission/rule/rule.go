@@ -1,0 +1,220 @@
+// Package rule is the vocabulary of the gates: rule ids, violations, reports and decisions, and the one table of
+// all rules with what each checks, where it comes from and whether an administrator may soften it.
+//
+// Rule packages below admission find violations and add them to a Report; a gate turns a Report into a
+// Decision. Nothing here does I/O.
+package rule
+
+import (
+	"fmt"
+	"sort"
+
+	"github.com/gatehouse-registry/gatehouse/admission/dialect"
+)
+
+// Gate is a point at which content is checked (design.md 3).
+type Gate string
+
+// The three gates.
+const (
+	Publish    Gate = "publish"
+	Submission Gate = "submission"
+	Launch     Gate = "launch"
+)
+
+// ID names a rule for good: "family.subject.detail". It is part of the public contract.
+type ID string
+
+// Violation is one breach of a rule. Message says what was found and what was expected; Hint says how to fix
+// it. Text that came from outside is escaped by whoever builds the violation (%q).
+type Violation struct {
+	Rule    ID     `json:"rule"`
+	Field   string `json:"field"`  // the document's field, as the clients name it; "" when there is none
+	File    string `json:"file"`   // the file inside the pack or job; "" when the input is one document
+	Line    int    `json:"line"`   // 1-based; 0 when unknown
+	Column  int    `json:"column"` // 1-based, in characters; 0 when unknown
+	Message string `json:"message"`
+	Hint    string `json:"hint"`
+}
+
+// String is the violation on one line, as terminals and the `detail` of a refusal show it.
+func (v Violation) String() string {
+	s := v.Message
+	if v.Field != "" {
+		s = v.Field + ": " + s
+	}
+	if v.File != "" {
+		where := v.File
+		if v.Line > 0 {
+			where = fmt.Sprintf("%s:%d:%d", where, v.Line, v.Column)
+		}
+		s = where + ": " + s
+	}
+	return fmt.Sprintf("%s [%s]", s, v.Rule)
+}
+
+// Severity is what a rule's breach does by default.
+type Severity uint8
+
+// The severities.
+const (
+	Refuse Severity = iota
+	Warn
+)
+
+// Info describes a rule in the table.
+type Info struct {
+	ID       ID
+	Title    string            // one sentence: what holds when the rule is met
+	Fix      string            // one sentence: how to meet it
+	Source   string            // where it comes from, e.g. "packs.md 3.2"
+	Gates    []Gate            // the gates that apply it
+	Dialects []dialect.Dialect // empty: both
+	Severity Severity
+	// Ours marks a rule that is stricter than the real clients. An administrator may turn it into a warning
+	// unless Fixed: then it would let two readers see two trees, or harm another client (design.md 9).
+	Ours  bool
+	Fixed bool
+}
+
+// Softenable reports whether an administrator may turn the rule into a warning.
+func (i Info) Softenable() bool { return i.Ours && !i.Fixed && i.Severity == Refuse }
+
+// Policy is what an administrator decided about softenable rules. The zero Policy softens nothing.
+type Policy struct{ soft map[ID]bool }
+
+// Soften is the policy that turns the given rules into warnings. It fails for a rule that is unknown or that
+// may not be softened.
+func Soften(ids ...ID) (Policy, error) {
+	p := Policy{soft: make(map[ID]bool, len(ids))}
+	for _, id := range ids {
+		info, ok := Lookup(id)
+		if !ok {
+			return Policy{}, fmt.Errorf("no rule is called %q", id)
+		}
+		if !info.Softenable() {
+			return Policy{}, fmt.Errorf("rule %s can't be turned into a warning: it is a rule of the clients, or its breach would harm others", id)
+		}
+		p.soft[id] = true
+	}
+	return p, nil
+}
+
+// Softened reports whether the policy turns the rule into a warning.
+func (p Policy) Softened(id ID) bool { return p.soft[id] }
+
+// Report collects what checks found. Set Policy before the first Add; the zero Report is ready for use.
+type Report struct {
+	Policy     Policy
+	Violations []Violation
+	Warnings   []Violation
+}
+
+// Add files v as a violation or, when its rule only warns or the policy softens it, as a warning. It reports
+// whether v refuses, so that a check can stop or go on as the clients would.
+func (r *Report) Add(v Violation) (refused bool) {
+	info, ok := Lookup(v.Rule)
+	if !ok {
+		// A rule that is missing from the table can't have been reviewed: it refuses, and the table's test fails.
+		r.Violations = append(r.Violations, v)
+		return true
+	}
+	if v.Hint == "" {
+		v.Hint = info.Fix
+	}
+	if info.Severity == Warn || r.Policy.Softened(v.Rule) {
+		r.Warnings = append(r.Warnings, v)
+		return false
+	}
+	r.Violations = append(r.Violations, v)
+	return true
+}
+
+// Merge adds what another report found, under the policy that other was made with.
+func (r *Report) Merge(o Report) {
+	r.Violations = append(r.Violations, o.Violations...)
+	r.Warnings = append(r.Warnings, o.Warnings...)
+}
+
+// OK reports whether nothing was violated.
+func (r *Report) OK() bool { return len(r.Violations) == 0 }
+
+// Decision is a gate's answer: every violation, never only the first.
+type Decision struct {
+	Gate       Gate        `json:"gate"`
+	Allowed    bool        `json:"allowed"`
+	Subject    Subject     `json:"subject"`
+	Violations []Violation `json:"violations"`
+	Warnings   []Violation `json:"warnings"`
+	// Value is the normalised document and its digests, when the input could be read that far.
+	Value any `json:"value,omitempty"`
+}
+
+// Subject says what a decision is about. Empty parts are unknown.
+type Subject struct {
+	Name          string          `json:"name,omitempty"` // <owner>/<name>, a job's name, or a file's
+	Version       string          `json:"version,omitempty"`
+	Kind          string          `json:"kind,omitempty"`
+	Dialect       dialect.Dialect `json:"dialect,omitempty"`
+	ContentDigest string          `json:"contentDigest,omitempty"`
+	TreeDigest    string          `json:"treeDigest,omitempty"`
+	Digest        string          `json:"digest,omitempty"` // of the manifest or the spec
+}
+
+// Decide turns a report into a decision. The lists are never nil, so that their JSON is [].
+func (r *Report) Decide(gate Gate, subject Subject, value any) Decision {
+	return Decision{
+		Gate: gate, Allowed: r.OK(), Subject: subject, Value: value,
+		Violations: append([]Violation{}, r.Violations...),
+		Warnings:   append([]Violation{}, r.Warnings...),
+	}
+}
+
+// Denied is the error form of a decision that does not allow.
+type Denied struct{ Decision Decision }
+
+func (e *Denied) Error() string {
+	switch n := len(e.Decision.Violations); n {
+	case 0:
+		return fmt.Sprintf("refused by the %s gate", e.Decision.Gate)
+	case 1:
+		return e.Decision.Violations[0].String()
+	default:
+		return fmt.Sprintf("%s (and %d more)", e.Decision.Violations[0], n-1)
+	}
+}
+
+// Err is nil when the decision allows, else a *Denied.
+func (d Decision) Err() error {
+	if d.Allowed {
+		return nil
+	}
+	return &Denied{d}
+}
+
+var index = func() map[ID]Info {
+	m := make(map[ID]Info)
+	for _, i := range All() {
+		if _, dup := m[i.ID]; dup {
+			panic("rule listed twice: " + string(i.ID))
+		}
+		m[i.ID] = i
+	}
+	return m
+}()
+
+// Lookup finds a rule in the table.
+func Lookup(id ID) (Info, bool) {
+	i, ok := index[id]
+	return i, ok
+}
+
+// All lists the whole table, sorted by id.
+func All() []Info {
+	var all []Info
+	for _, family := range [][]Info{archiveRules, yamlRules, manifestRules, layoutRules, documentRules, publishRules, jobRules, submissionRules, launchRules} {
+		all = append(all, family...)
+	}
+	sort.Slice(all, func(i, j int) bool { return all[i].ID < all[j].ID })
+	return all
+}
