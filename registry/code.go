@@ -1,0 +1,154 @@
+// Package registry is the domain of Gatehouse: names, packs, jobs, accounts, and the use cases over them. It knows
+// no HTTP and no SQL: Service works through the ports BlobStore, MetaStore and Signer, asks the gates of package
+// admission, and answers with values or an *Error.
+package registry
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Code classifies an error for clients. The OCI codes keep the spelling of the distribution specification.
+type Code string
+
+// The codes.
+const (
+	BlobUnknown         Code = "BLOB_UNKNOWN"
+	BlobUploadInvalid   Code = "BLOB_UPLOAD_INVALID"
+	BlobUploadUnknown   Code = "BLOB_UPLOAD_UNKNOWN"
+	DigestInvalid       Code = "DIGEST_INVALID"
+	ManifestBlobUnknown Code = "MANIFEST_BLOB_UNKNOWN"
+	ManifestInvalid     Code = "MANIFEST_INVALID"
+	ManifestUnknown     Code = "MANIFEST_UNKNOWN"
+	NameInvalid         Code = "NAME_INVALID"
+	NameUnknown         Code = "NAME_UNKNOWN"
+	SizeInvalid         Code = "SIZE_INVALID"
+	TagInvalid          Code = "TAG_INVALID"
+	Unauthorized        Code = "UNAUTHORIZED"
+	Denied              Code = "DENIED"
+	Unsupported         Code = "UNSUPPORTED"
+	TooManyRequests     Code = "TOOMANYREQUESTS"
+
+	RangeInvalid     Code = "RANGE_INVALID"     // a range or an upload offset that does not fit
+	VersionImmutable Code = "VERSION_IMMUTABLE" // a version, or what it protects, can't be written again
+	Conflict         Code = "CONFLICT"          // any other clash with what exists
+	TooLarge         Code = "TOO_LARGE"         // a size limit
+	AdmissionDenied  Code = "ADMISSION_DENIED"  // a gate refused; Detail holds the Decision
+	NotFound         Code = "NOT_FOUND"         // an account, a job, a preview, a plugin
+	Invalid          Code = "INVALID"           // a malformed request
+	Outside          Code = "OUTSIDE"           // a request of the platforms that this product does not serve
+	Unavailable      Code = "UNAVAILABLE"       // a dependency is down; try again
+	Internal         Code = "INTERNAL"          // anything unforeseen; the cause is only logged
+	Length           Code = "LENGTH_REQUIRED"   // a body without the length or type that is needed
+	MediaType        Code = "UNSUPPORTED_MEDIA" // a body of the wrong media type
+	Precondition     Code = "PRECONDITION"      // a compare-and-set that lost
+	Disabled         Code = "DISABLED"          // a version that an administrator disabled
+)
+
+// Meaning is what a code is turned into at the edges. It is the only place that maps codes.
+type Meaning struct {
+	Status int    // HTTP status
+	Exit   int    // exit code of the CLI (design.md 7)
+	Text   string // public text when the error carries no message
+}
+
+// meanings is the table of codes. docs/errors.md is checked against it.
+var meanings = map[Code]Meaning{
+	BlobUnknown:         {404, 5, "blob unknown to the repository"},
+	BlobUploadInvalid:   {400, 1, "blob upload invalid"},
+	BlobUploadUnknown:   {404, 5, "blob upload unknown"},
+	DigestInvalid:       {400, 7, "digest is malformed or does not match the content"},
+	ManifestBlobUnknown: {404, 5, "the manifest references content that the repository does not hold"},
+	ManifestInvalid:     {400, 3, "manifest invalid"},
+	ManifestUnknown:     {404, 5, "manifest unknown to the repository"},
+	NameInvalid:         {400, 2, "repository name invalid"},
+	NameUnknown:         {404, 5, "repository unknown"},
+	SizeInvalid:         {400, 7, "size does not match the content"},
+	TagInvalid:          {400, 2, "tag invalid"},
+	Unauthorized:        {401, 4, "authentication required"},
+	Denied:              {403, 4, "not allowed"},
+	Unsupported:         {405, 1, "the operation is not supported"},
+	TooManyRequests:     {429, 1, "too many requests"},
+	RangeInvalid:        {416, 1, "range not satisfiable"},
+	VersionImmutable:    {409, 6, "versions are immutable"},
+	Conflict:            {409, 6, "conflict"},
+	TooLarge:            {413, 3, "too large"},
+	AdmissionDenied:     {422, 3, "refused by a gate"},
+	NotFound:            {404, 5, "not found"},
+	Invalid:             {422, 2, "malformed request"},
+	Outside:             {501, 1, "not part of this registry"},
+	Unavailable:         {503, 1, "temporarily unavailable"},
+	Internal:            {500, 1, "internal error"},
+	Length:              {411, 1, "length required"},
+	MediaType:           {415, 1, "unsupported media type"},
+	Precondition:        {409, 6, "the state has moved on"},
+	Disabled:            {403, 3, "disabled by an administrator"},
+}
+
+// Meaning looks the code up; an unknown code means Internal.
+func (c Code) Meaning() Meaning {
+	if m, ok := meanings[c]; ok {
+		return m
+	}
+	return meanings[Internal]
+}
+
+// Codes lists every code of the table, in no order.
+func Codes() []Code {
+	codes := make([]Code, 0, len(meanings))
+	for c := range meanings {
+		codes = append(codes, c)
+	}
+	return codes
+}
+
+// Error is an error that clients may see: Code, Message and Detail are public, Err is not.
+type Error struct {
+	Code    Code
+	Message string // "" means the code's text
+	Detail  any    // for AdmissionDenied the Decision; else nil or a small JSON value
+	Err     error  // the cause, for logs only
+}
+
+// Errorf makes an Error. A %w verb keeps its operand as the hidden cause and shows it in the message.
+func Errorf(code Code, format string, args ...any) *Error {
+	err := fmt.Errorf(format, args...)
+	return &Error{Code: code, Message: err.Error(), Err: errors.Unwrap(err)}
+}
+
+func (e *Error) Error() string {
+	if e.Message != "" {
+		return e.Message
+	}
+	return e.Code.Meaning().Text
+}
+
+// Unwrap gives the hidden cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Is compares by code, so that an error that came over the wire equals a local one.
+func (e *Error) Is(target error) bool {
+	t, ok := target.(*Error)
+	return ok && t.Message == "" && t.Code == e.Code
+}
+
+// CodeOf is the code of the first *Error in err's chain, Internal when there is none, "" for nil.
+func CodeOf(err error) Code {
+	if err == nil {
+		return ""
+	}
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.Code
+	}
+	return Internal
+}
+
+// Sentinels for errors.Is: they match every Error of their code.
+var (
+	ErrBlobUnknown     = &Error{Code: BlobUnknown}
+	ErrUploadUnknown   = &Error{Code: BlobUploadUnknown}
+	ErrManifestUnknown = &Error{Code: ManifestUnknown}
+	ErrNameUnknown     = &Error{Code: NameUnknown}
+	ErrNotFound        = &Error{Code: NotFound}
+	ErrConflict        = &Error{Code: Conflict}
+)

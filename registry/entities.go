@@ -1,0 +1,200 @@
+package registry
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/gatehouse-registry/gatehouse/admission/dialect"
+	"github.com/gatehouse-registry/gatehouse/digest"
+	"github.com/gatehouse-registry/gatehouse/registry/auth"
+)
+
+// Account is somebody who can sign in. Its name is the owner of its packs and follows OCI path components.
+type Account struct {
+	Name         string
+	Role         auth.Role
+	Email        string
+	PasswordHash string // argon2id, "" when the account has no password
+	Disabled     bool
+	MaxGPUs      int // concurrent GPUs its jobs may hold; 0 means no limit
+	CreatedAt    time.Time
+	Quota        json.RawMessage // the platform's quota document as the client sent it, null when never set
+}
+
+// Token is a bearer secret of an account. Only the sha256 of the secret is stored.
+type Token struct {
+	ID        string // public, 16 hex digits
+	Account   string
+	Hash      [32]byte
+	Label     string
+	CreatedAt time.Time
+	ExpiresAt time.Time // zero: never
+	RevokedAt time.Time // zero: live
+}
+
+// Repository is one OCI repository, "<owner>/<name>". It becomes a pack repository with its first pack version
+// and stays one; then it takes only packs, their referrers and cosign's tags (design.md 2).
+type Repository struct {
+	Name      string // as in the OCI API, lower case
+	Owner     string // first path component
+	PackName  string // the pack's name with its case; "" while no pack was published
+	PackKind  string // the pack kind, fixed by the first version; "" while no pack was published
+	CreatedAt time.Time
+}
+
+// Manifest is a stored manifest or index of a repository. Its bytes are a blob.
+type Manifest struct {
+	Repository   string
+	Digest       digest.Digest
+	MediaType    string
+	Size         int64
+	ArtifactType string            // of the manifest, or its config's media type (distribution-spec, referrers)
+	Subject      digest.Digest     // zero when it refers to nothing
+	Annotations  map[string]string // of the manifest
+	References   []digest.Digest   // blobs and manifests it names, in document order
+	PushedAt     time.Time
+}
+
+// Tag points at a manifest of the repository.
+type Tag struct {
+	Repository string
+	Name       string
+	Digest     digest.Digest
+	UpdatedAt  time.Time
+}
+
+// Version is one immutable version of a pack. It is written once; only Enabled ever changes.
+type Version struct {
+	Repository string // the OCI name
+	Owner      string
+	PackName   string // the name with its case
+	Version    string // as published: the tag
+	Key        string // what must be unique besides Version: equal under PEP 440 or but for case
+	Dialect    dialect.Dialect
+	Kind       string // internal kind name, e.g. data-prep-job
+	Manifest   digest.Digest
+	Content    digest.Digest
+	Tree       digest.Digest
+	Layer      digest.Descriptor // the archive
+	Config     digest.Descriptor
+	Summary    string
+	Document   json.RawMessage // the normalised plugin.yaml
+	Catalogue  json.RawMessage // a recipe's catalogue entry, null for other kinds
+	Enabled    bool
+	CreatedBy  string
+	CreatedAt  time.Time
+	Files      int
+	Bytes      int64 // unpacked
+}
+
+// ID is "<owner>/<pack name>", as the clients name a pack.
+func (v Version) ID() string { return v.Owner + "/" + v.PackName }
+
+// LedgerRow is a line of the ledger: what was published, for ever. It outlives deletion, GC and purge.
+type LedgerRow struct {
+	Seq       int64           `json:"seq"`
+	Owner     string          `json:"owner"`
+	Name      string          `json:"name"`
+	Version   string          `json:"version"`
+	Dialect   dialect.Dialect `json:"dialect"`
+	Kind      string          `json:"kind"`
+	Manifest  digest.Digest   `json:"manifest"`
+	Content   digest.Digest   `json:"content"`
+	Tree      digest.Digest   `json:"tree"`
+	CreatedBy string          `json:"createdBy"`
+	CreatedAt time.Time       `json:"createdAt"`
+}
+
+// RecipeID says which pack holds a recipe id of a dialect. Once taken it stays taken.
+type RecipeID struct {
+	Dialect dialect.Dialect
+	ID      string // <framework>/<name>
+	Pack    string // <owner>/<pack name>
+}
+
+// Upload is an OCI blob upload in progress.
+type Upload struct {
+	ID         string
+	Repository string
+	Account    string
+	StartedAt  time.Time
+	ExpiresAt  time.Time
+}
+
+// Snapshot is the built-in part of the catalogue of one client release, as an administrator imported it.
+type Snapshot struct {
+	Dialect    dialect.Dialect
+	Release    string
+	Document   []byte // canonical form of package catalogue
+	ImportedBy string
+	ImportedAt time.Time
+}
+
+// Activation is which playbook or prompt pack is active; Generation counts its changes.
+type Activation struct {
+	Kind       string // playbook or prompt
+	Generation int64
+	Reference  json.RawMessage // {id, version, digest}, or null
+}
+
+// JobStatus is the state of a job as the registry knows it.
+type JobStatus string
+
+// The states of a job. What runs the job reports the later ones.
+const (
+	JobAdmitted JobStatus = "admitted"
+	JobStopped  JobStatus = "stopped"
+)
+
+// Job is an admitted job. Spec holds the very bytes that were decided on; they never change.
+type Job struct {
+	ID          string // run id, sortable by time
+	Account     string
+	Dialect     dialect.Dialect
+	Exp         string
+	Name        string
+	Project     string
+	Status      JobStatus
+	GPUs        int
+	Spec        []byte
+	SpecDigest  digest.Digest // sha256 of Spec
+	Package     digest.Descriptor
+	Meta        json.RawMessage // what came beside the spec: git commit, sweep, profile
+	Decision    json.RawMessage
+	Receipt     []byte // DSSE envelope
+	Key         string // idempotency key of the commit, "" for forge
+	SubmittedAt time.Time
+	LeaseUntil  time.Time // until when its GPUs count against the quota
+}
+
+// Package upload of tuneplane's submission (wire.md 6.2).
+type PackageUpload struct {
+	ID        string
+	Account   string
+	TokenHash [32]byte
+	Want      digest.Descriptor
+	Stored    bool
+	ExpiresAt time.Time
+}
+
+// Preview is a decided but not committed tuneplane submission (wire.md 6.2).
+type Preview struct {
+	ID        string // 32 hex digits
+	Account   string
+	Digest    digest.Digest // sha256 of Document
+	Document  []byte        // the preview request as stored; the commit checks this again
+	Answer    json.RawMessage
+	ExpiresAt time.Time
+	JobID     string // set by the commit
+}
+
+// AuditRow records a write or a refusal.
+type AuditRow struct {
+	Seq     int64     `json:"seq"`
+	At      time.Time `json:"at"`
+	Account string    `json:"account"` // "" for nobody
+	Action  string    `json:"action"`  // e.g. "pack.publish"
+	Subject string    `json:"subject"` // what it was done to
+	Outcome string    `json:"outcome"` // "ok" or the code of the refusal
+	Detail  string    `json:"detail"`
+}

@@ -1,0 +1,167 @@
+package registry
+
+import (
+	"context"
+	"io"
+	"iter"
+	"time"
+
+	"github.com/gatehouse-registry/gatehouse/admission/dialect"
+	"github.com/gatehouse-registry/gatehouse/digest"
+)
+
+// Blob is an open blob. The fs back-end gives an *os.File, so that serving it can use sendfile.
+type Blob interface {
+	io.ReadSeekCloser
+	io.ReaderAt
+}
+
+// BlobStore keeps bytes by their digest. Every byte that it gives was verified when it was stored. All methods are
+// safe for concurrent use.
+type BlobStore interface {
+	// Stat is the blob's size in bytes. Errors: ErrBlobUnknown.
+	Stat(ctx context.Context, d digest.Digest) (int64, error)
+	// Open opens a blob for reading and gives its size. Errors: ErrBlobUnknown.
+	Open(ctx context.Context, d digest.Digest) (Blob, int64, error)
+	// Put stores the bytes of r, which must be exactly those of want. It is atomic, idempotent, and durable when it
+	// returns nil: file and folder are fsynced. Errors: *digest.MismatchError.
+	Put(ctx context.Context, want digest.Descriptor, r io.Reader) error
+	// Delete removes a blob; an absent one is no error.
+	Delete(ctx context.Context, d digest.Digest) error
+	// All lists every blob, in no order.
+	All(ctx context.Context) iter.Seq2[digest.Descriptor, error]
+
+	// CreateUpload starts an upload session with no bytes. Errors: ErrConflict when the id is taken.
+	CreateUpload(ctx context.Context, id string) error
+	// UploadSize is how many bytes the session holds. Errors: ErrUploadUnknown.
+	UploadSize(ctx context.Context, id string) (int64, error)
+	// AppendUpload adds r's bytes at offset, which must be the session's size (Errors: RangeInvalid), and gives the
+	// new size. When total would exceed max it fails with TooLarge and keeps what was there. When r fails, the bytes
+	// that came before stay, as the distribution protocol wants. One append of a session at a time: a second one
+	// fails with Conflict.
+	AppendUpload(ctx context.Context, id string, offset int64, r io.Reader, max int64) (int64, error)
+	// CommitUpload verifies the session's bytes against want, stores them durably as a blob and ends the session.
+	// Errors: ErrUploadUnknown, *digest.MismatchError (the session stays).
+	CommitUpload(ctx context.Context, id string, want digest.Digest) (digest.Descriptor, error)
+	// OpenUpload reads what a session holds. Errors: ErrUploadUnknown.
+	OpenUpload(ctx context.Context, id string) (Blob, int64, error)
+	// AbortUpload ends a session and frees its bytes; an absent one is no error.
+	AbortUpload(ctx context.Context, id string) error
+	// Uploads lists the sessions with the time of their last write.
+	Uploads(ctx context.Context) iter.Seq2[UploadSession, error]
+}
+
+// UploadSession is an upload that a BlobStore holds.
+type UploadSession struct {
+	ID        string
+	Size      int64
+	TouchedAt time.Time
+}
+
+// MetaStore keeps everything but bytes.
+type MetaStore interface {
+	// View runs fn in a read-only transaction with one consistent view.
+	View(ctx context.Context, fn func(Tx) error) error
+	// Update runs fn in a read-write transaction that commits, durably, when fn returns nil. fn may run again after
+	// a serialization failure: it must have no side effects outside the transaction.
+	Update(ctx context.Context, fn func(Tx) error) error
+	Close() error
+}
+
+// Tx is a transaction of a MetaStore. A lookup that finds nothing returns the named sentinel, an insert that meets
+// a unique constraint returns an *Error with Code Conflict.
+type Tx interface {
+	AccountTx
+	ContentTx
+	PackTx
+	JobTx
+	AuditTx
+}
+
+// AccountTx is the part of Tx about accounts and tokens.
+type AccountTx interface {
+	InsertAccount(Account) error               // Conflict: the name is taken
+	Account(name string) (Account, error)      // ErrNotFound
+	Accounts() ([]Account, error)              // sorted by name
+	UpdateAccount(Account) error               // by name; ErrNotFound
+	InsertToken(Token) error                   //
+	TokenByHash(hash [32]byte) (Token, error)  // ErrNotFound; revoked and expired ones too
+	Tokens(account string) ([]Token, error)    // sorted by creation; "" means all accounts
+	RevokeToken(id string, at time.Time) error // ErrNotFound; revoking twice keeps the first time
+}
+
+// ContentTx is the part of Tx about repositories, blobs, manifests, tags and uploads.
+type ContentTx interface {
+	Repository(name string) (Repository, error)                               // ErrNameUnknown
+	EnsureRepository(Repository) error                                        // keeps an existing row
+	SetPackRepository(name, packName, kind string) error                      // ErrNameUnknown
+	Repositories(after string, limit int) ([]string, error)                   // names in byte order, after is exclusive; limit < 0: all
+	LinkBlob(repository string, b digest.Descriptor, at time.Time) error      // idempotent
+	LinkedBlob(repository string, d digest.Digest) (digest.Descriptor, error) // ErrBlobUnknown
+	UnlinkBlob(repository string, d digest.Digest) error                      // ErrBlobUnknown
+	BlobRepositories(d digest.Digest) ([]string, error)                       // repositories that link the blob, sorted
+	BlobReferences(repository string, d digest.Digest) (int, error)           // manifests of the repository that name d
+	PutManifest(Manifest) error                                               // idempotent by repository and digest
+	Manifest(repository string, d digest.Digest) (Manifest, error)            // ErrManifestUnknown
+	DeleteManifest(repository string, d digest.Digest) error                  // with its tags; ErrManifestUnknown
+	Referrers(repository string, subject digest.Digest) ([]Manifest, error)   // sorted by digest
+	PutTag(Tag) error                                                         // moves an existing tag
+	Tag(repository, name string) (Tag, error)                                 // ErrManifestUnknown
+	DeleteTag(repository, name string) error                                  // ErrManifestUnknown
+	Tags(repository, after string, limit int) ([]string, error)               // names in byte order, after is exclusive; limit < 0: all
+	InsertUpload(Upload) error                                                //
+	Upload(id string) (Upload, error)                                         // ErrUploadUnknown
+	DeleteUpload(id string) error                                             // an absent one is no error
+	ExpiredUploads(now time.Time) ([]Upload, error)                           //
+}
+
+// PackTx is the part of Tx about packs, the ledger and the catalogue.
+type PackTx interface {
+	InsertVersion(Version) error                                           // Conflict: the version, or its Key, is taken, by Versions or by the ledger
+	Version(repository, version string) (Version, error)                   // ErrNotFound; exact
+	Versions(repository string) ([]Version, error)                         // by time of publishing
+	AllVersions(yield func(Version) error) error                           // of every pack: by repository, then time
+	SetEnabled(repository, version string, enabled bool) (int, error)      // version "" means all; how many rows there are
+	VersionsByContent(content digest.Digest) ([]Version, error)            // every pack with the content digest
+	VersionByManifest(repository string, d digest.Digest) (Version, error) // ErrNotFound
+	Ledger(afterSeq int64, limit int) ([]LedgerRow, error)                 // in order; InsertVersion appends the row
+	TakeRecipeID(RecipeID) error                                           // Conflict: another pack has it; the same pack again is fine
+	RecipeIDs(d dialect.Dialect) ([]RecipeID, error)                       // sorted by id
+	PutSnapshot(Snapshot) error                                            // replaces the one of its dialect and release
+	Snapshot(d dialect.Dialect, release string) (Snapshot, error)          // ErrNotFound
+	Snapshots(d dialect.Dialect) ([]Snapshot, error)                       // newest import last
+	Activation(kind string) (Activation, error)                            // generation 0 and null before the first change
+	PutActivation(a Activation, expected int64) error                      // Code Precondition when the generation moved
+}
+
+// JobTx is the part of Tx about submissions.
+type JobTx interface {
+	InsertJob(Job) error                                             // Conflict: the id, or the account's Key, is taken
+	Job(id string) (Job, error)                                      // ErrNotFound
+	JobByKey(account, key string) (Job, error)                       // ErrNotFound
+	Jobs(account string, limit int) ([]Job, error)                   // newest first; "" means all accounts
+	SetJobStatus(id string, s JobStatus, leaseUntil time.Time) error // ErrNotFound
+	LeasedGPUs(account string, now time.Time) (int, error)           // sum over jobs whose lease runs; locks the account's row until the end of an Update
+	InsertPackageUpload(PackageUpload) error                         //
+	PackageUpload(id string) (PackageUpload, error)                  // ErrNotFound
+	MarkPackageStored(id string) error                               // ErrNotFound
+	InsertPreview(Preview) error                                     //
+	Preview(id string) (Preview, error)                              // ErrNotFound
+	MarkPreviewCommitted(id, jobID string) error                     // ErrNotFound
+	DeleteExpired(now time.Time) error                               // previews without a job and package uploads
+}
+
+// AuditTx is the part of Tx about the audit log and settings of the registry itself.
+type AuditTx interface {
+	InsertAudit(AuditRow) error                          // Seq is given by the store
+	Audit(afterSeq int64, limit int) ([]AuditRow, error) // in order
+	Setting(key string) (string, error)                  // ErrNotFound
+	PutSetting(key, value string) error                  //
+}
+
+// LedgerFile is the exportable copy of the ledger (design.md 2). Append is durable when it returns and skips rows
+// that are already there.
+type LedgerFile interface {
+	LastSeq() int64
+	Append(rows []LedgerRow) error
+}
