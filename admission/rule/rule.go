@@ -7,6 +7,7 @@ package rule
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 
 	"github.com/gatehouse-registry/gatehouse/admission/dialect"
@@ -62,6 +63,17 @@ const (
 	Warn
 )
 
+// Class says what kind of answer a breach gets. Where several apply the greatest decides (design.md 9).
+type Class uint8
+
+// The classes, from the one that yields to the one that wins.
+const (
+	Invalid   Class = iota // the content is wrong: 400
+	Conflict               // it clashes with what exists: 409
+	TooLarge               // it is beyond a limit: 413
+	Forbidden              // this principal may not do it: 403
+)
+
 // Info describes a rule in the table.
 type Info struct {
 	ID       ID
@@ -75,6 +87,7 @@ type Info struct {
 	// unless Fixed: then it would let two readers see two trees, or harm another client (design.md 9).
 	Ours  bool
 	Fixed bool
+	Class Class // how a refusal is answered
 }
 
 // Softenable reports whether an administrator may turn the rule into a warning.
@@ -136,6 +149,18 @@ func (r *Report) Merge(o Report) {
 	r.Warnings = append(r.Warnings, o.Warnings...)
 }
 
+// ClientsFirst puts the breaches of the clients' own rules before those of ours, each in the order found, so that
+// the first violation is the one that a client would show.
+func (r *Report) ClientsFirst() {
+	ours := func(v Violation) int {
+		if info, ok := Lookup(v.Rule); ok && info.Ours {
+			return 1
+		}
+		return 0
+	}
+	slices.SortStableFunc(r.Violations, func(a, b Violation) int { return ours(a) - ours(b) })
+}
+
 // OK reports whether nothing was violated.
 func (r *Report) OK() bool { return len(r.Violations) == 0 }
 
@@ -168,6 +193,17 @@ func (r *Report) Decide(gate Gate, subject Subject, value any) Decision {
 		Violations: append([]Violation{}, r.Violations...),
 		Warnings:   append([]Violation{}, r.Warnings...),
 	}
+}
+
+// Class is the greatest class among the violations, Invalid when there is none.
+func (d Decision) Class() Class {
+	class := Invalid
+	for _, v := range d.Violations {
+		if info, ok := Lookup(v.Rule); ok {
+			class = max(class, info.Class)
+		}
+	}
+	return class
 }
 
 // Denied is the error form of a decision that does not allow.
