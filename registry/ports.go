@@ -165,3 +165,8 @@ type LedgerFile interface {
 	LastSeq() int64
 	Append(rows []LedgerRow) error
 }
+
+// Signer makes the DSSE envelope of a receipt's payload with the registry's key.
+type Signer interface {
+	Sign(payloadType string, payload []byte) (envelope []byte, err error)
+}

@@ -1,0 +1,286 @@
+package registry
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/gatehouse-registry/gatehouse/admission/limit"
+	"github.com/gatehouse-registry/gatehouse/digest"
+	"github.com/gatehouse-registry/gatehouse/digest/strictjson"
+	"github.com/gatehouse-registry/gatehouse/registry/auth"
+)
+
+// StatManifest finds a manifest by tag or digest. Errors: NameUnknown, ManifestUnknown.
+func (s *Service) StatManifest(ctx context.Context, p auth.Principal, repository string, ref Reference) (Manifest, error) {
+	var m Manifest
+	if err := s.authorize(ctx, p, auth.ReadContent, Owner(repository), repository); err != nil {
+		return m, err
+	}
+	err := s.meta.View(ctx, func(tx Tx) (err error) {
+		if _, err = tx.Repository(repository); err != nil {
+			return err
+		}
+		m, err = resolve(tx, repository, ref)
+		return err
+	})
+	return m, err
+}
+
+// resolve finds what a reference points at.
+func resolve(tx Tx, repository string, ref Reference) (Manifest, error) {
+	if ref.Tag != "" {
+		t, err := tx.Tag(repository, ref.Tag)
+		if err != nil {
+			return Manifest{}, err
+		}
+		ref.Digest = t.Digest
+	}
+	return tx.Manifest(repository, ref.Digest)
+}
+
+// GetManifest gives a manifest's very bytes. Errors as StatManifest.
+func (s *Service) GetManifest(ctx context.Context, p auth.Principal, repository string, ref Reference) (Manifest, []byte, error) {
+	m, err := s.StatManifest(ctx, p, repository, ref)
+	if err != nil {
+		return m, nil, err
+	}
+	content, err := s.readSmall(ctx, digest.Descriptor{Digest: m.Digest, Size: m.Size})
+	return m, content, err
+}
+
+// readSmall reads a whole blob that is known to be small: a manifest or a config.
+func (s *Service) readSmall(ctx context.Context, d digest.Descriptor) ([]byte, error) {
+	b, _, err := s.blobs.Open(ctx, d.Digest)
+	if err != nil {
+		return nil, err
+	}
+	defer b.Close()
+	return digest.ReadAll(b, d)
+}
+
+// PutManifest stores a manifest or index under a tag or a digest. A pack passes gate 1 first and becomes an
+// immutable version when the reference is a tag. The result's Subject is set when the manifest is a referrer.
+// Errors: TooLarge, ManifestInvalid (with the Decision when the gate refused), ManifestBlobUnknown, DigestInvalid,
+// SizeInvalid, Denied, VersionImmutable.
+func (s *Service) PutManifest(ctx context.Context, p auth.Principal, repository string, ref Reference, mediaType string, content []byte) (Manifest, error) {
+	if err := s.authorizePush(ctx, p, repository); err != nil {
+		return Manifest{}, err
+	}
+	m, doc, err := s.readManifest(repository, ref, mediaType, content)
+	if err != nil {
+		return m, err
+	}
+	if isPack(doc.ArtifactType, doc.configType()) {
+		return s.putPack(ctx, p, m, ref, content)
+	}
+	return m, s.putArtifact(ctx, p, m, doc, ref, content)
+}
+
+// manifestScan is how strictly the text of a manifest is read.
+var manifestScan = strictjson.Options{
+	MaxDepth: limit.JSONDepth,
+	Tolerate: func(f *strictjson.Fault) bool { return f.Kind == strictjson.Control },
+	FreeKeys: []string{"annotations"},
+}
+
+// readManifest checks everything about a manifest that needs no store.
+func (s *Service) readManifest(repository string, ref Reference, mediaType string, content []byte) (Manifest, document, error) {
+	m := Manifest{Repository: repository, MediaType: mediaType, Size: int64(len(content)), PushedAt: s.now()}
+	if len(content) > limit.Manifest {
+		return m, document{}, Errorf(TooLarge, "the manifest has more than %d bytes, the most that is allowed", limit.Manifest)
+	}
+	m.Digest = digest.FromBytes(content)
+	if !ref.Digest.IsZero() {
+		h := ref.Digest.Algorithm().New()
+		h.Write(content)
+		if m.Digest = digest.FromHash(ref.Digest.Algorithm(), h); m.Digest != ref.Digest {
+			return m, document{}, Errorf(DigestInvalid, "the reference says %s, the content is %s", ref.Digest, m.Digest)
+		}
+	}
+	known, _ := kindOf(mediaType)
+	if !known {
+		return m, document{}, nil
+	}
+	// A control character in an annotation hurts nobody who parses JSON; everything else that two readers could take
+	// in two ways is refused.
+	if err := strictjson.Scan(content, manifestScan); err != nil {
+		return m, document{}, Errorf(ManifestInvalid, "manifest: %w", err)
+	}
+	doc, err := parseDocument(mediaType, content)
+	if err != nil {
+		return m, doc, err
+	}
+	m.ArtifactType, m.Annotations = doc.artifactType(), doc.Annotations
+	if doc.Subject != nil {
+		m.Subject = doc.Subject.Digest
+	}
+	for _, r := range doc.references() {
+		if r.Digest != m.Subject && !slices.Contains(m.References, r.Digest) {
+			m.References = append(m.References, r.Digest)
+		}
+	}
+	return m, doc, nil
+}
+
+func (d document) configType() string {
+	if d.Config == nil {
+		return ""
+	}
+	return d.Config.MediaType
+}
+
+// putArtifact stores a manifest that is no pack.
+func (s *Service) putArtifact(ctx context.Context, p auth.Principal, m Manifest, doc document, ref Reference, content []byte) error {
+	if err := s.blobs.Put(ctx, digest.Descriptor{Digest: m.Digest, Size: m.Size}, bytes.NewReader(content)); err != nil {
+		return err
+	}
+	return s.meta.Update(ctx, func(tx Tx) error {
+		if err := checkTenant(tx, m, ref); err != nil {
+			return err
+		}
+		if err := checkContent(tx, m, doc); err != nil {
+			return err
+		}
+		if err := s.ensureRepository(tx, m.Repository); err != nil {
+			return err
+		}
+		if err := tx.PutManifest(m); err != nil {
+			return err
+		}
+		if ref.Tag != "" {
+			if err := tx.PutTag(Tag{Repository: m.Repository, Name: ref.Tag, Digest: m.Digest, UpdatedAt: s.now()}); err != nil {
+				return err
+			}
+		}
+		return s.audit(tx, p, "manifest.push", m.Repository+":"+ref.String(), m.Digest.String())
+	})
+}
+
+// checkTenant keeps a pack repository to packs, their referrers and cosign's tags, and the tags of versions where
+// they are.
+func checkTenant(tx Tx, m Manifest, ref Reference) error {
+	repo, err := tx.Repository(m.Repository)
+	if errors.Is(err, ErrNameUnknown) || (err == nil && repo.PackKind == "") {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	switch {
+	case ref.Tag == "" && !m.Subject.IsZero(), cosignTag.MatchString(ref.Tag):
+		return nil
+	case ref.Tag == "":
+		// An index of cosign's, or a part of one, comes by digest before its tag does.
+		return nil
+	}
+	if v, err := tx.Version(m.Repository, ref.Tag); err == nil {
+		return Errorf(VersionImmutable, "%s@%s was published as %s; a version's tag can't be moved", v.ID(), v.Version, v.Manifest)
+	}
+	return Errorf(Denied, "%s holds %s packs: it takes only their versions, referrers (by digest) and tags of the form sha256-<digest>.sig, not tag %s of %q",
+		m.Repository, repo.PackKind, ref.Tag, m.ArtifactType)
+}
+
+// checkContent requires that the repository holds every blob a manifest names, with the size it says. The children of
+// an index may be absent (sparse indexes); foreign layers have addresses of their own.
+func checkContent(tx Tx, m Manifest, doc document) error {
+	if _, index := kindOf(m.MediaType); index {
+		return nil
+	}
+	blobs := doc.Layers
+	if doc.Config != nil {
+		blobs = append([]descriptor{*doc.Config}, blobs...)
+	}
+	for _, want := range blobs {
+		if len(want.URLs) > 0 {
+			continue
+		}
+		have, err := tx.LinkedBlob(m.Repository, want.Digest)
+		if errors.Is(err, ErrBlobUnknown) {
+			return Errorf(ManifestBlobUnknown, "%s does not hold blob %s (%s)", m.Repository, want.Digest, want.MediaType)
+		}
+		if err != nil {
+			return err
+		}
+		if have.Size != want.Size {
+			return Errorf(SizeInvalid, "the manifest says that %s has %d bytes; it has %d", want.Digest, want.Size, have.Size)
+		}
+	}
+	return nil
+}
+
+// DeleteManifest removes a tag, or a manifest with its tags. Pack versions and their tags stay.
+// Errors: ManifestUnknown, Unsupported.
+func (s *Service) DeleteManifest(ctx context.Context, p auth.Principal, repository string, ref Reference) error {
+	if err := s.authorize(ctx, p, auth.DeleteContent, Owner(repository), repository); err != nil {
+		return err
+	}
+	return s.meta.Update(ctx, func(tx Tx) error {
+		if _, err := tx.Repository(repository); err != nil {
+			return err
+		}
+		m, err := resolve(tx, repository, ref)
+		if err != nil {
+			return err
+		}
+		v, err := tx.VersionByManifest(repository, m.Digest)
+		switch {
+		case err == nil:
+			return Errorf(Unsupported, "%s is version %s of %s; versions are immutable and can't be deleted", m.Digest, v.Version, v.ID())
+		case !errors.Is(err, ErrNotFound):
+			return err
+		}
+		if ref.Tag != "" {
+			err = tx.DeleteTag(repository, ref.Tag)
+		} else {
+			err = tx.DeleteManifest(repository, ref.Digest)
+		}
+		if err != nil {
+			return err
+		}
+		return s.audit(tx, p, "manifest.delete", repository+":"+ref.String(), m.Digest.String())
+	})
+}
+
+// Tags lists tag names after last, at most limit (negative: all), in byte order. Errors: NameUnknown.
+func (s *Service) Tags(ctx context.Context, p auth.Principal, repository, last string, limit int) ([]string, error) {
+	if err := s.authorize(ctx, p, auth.ReadContent, Owner(repository), repository); err != nil {
+		return nil, err
+	}
+	var tags []string
+	err := s.meta.View(ctx, func(tx Tx) (err error) {
+		if _, err = tx.Repository(repository); err != nil {
+			return err
+		}
+		tags, err = tx.Tags(repository, last, limit)
+		return err
+	})
+	return tags, err
+}
+
+// Repositories lists repository names after last, at most limit (negative: all), in byte order.
+func (s *Service) Repositories(ctx context.Context, p auth.Principal, last string, limit int) ([]string, error) {
+	if err := s.authorize(ctx, p, auth.ReadContent, "", "the catalogue"); err != nil {
+		return nil, err
+	}
+	var names []string
+	err := s.meta.View(ctx, func(tx Tx) (err error) {
+		names, err = tx.Repositories(last, limit)
+		return err
+	})
+	return names, err
+}
+
+// Referrers lists the manifests whose subject is d, which need not exist, sorted by digest.
+func (s *Service) Referrers(ctx context.Context, p auth.Principal, repository string, d digest.Digest) ([]Manifest, error) {
+	if err := s.authorize(ctx, p, auth.ReadContent, Owner(repository), repository); err != nil {
+		return nil, err
+	}
+	var list []Manifest
+	err := s.meta.View(ctx, func(tx Tx) (err error) {
+		list, err = tx.Referrers(repository, d)
+		return err
+	})
+	return list, err
+}

@@ -1,0 +1,63 @@
+package registry
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/gatehouse-registry/gatehouse/digest"
+)
+
+// The grammars of the distribution specification.
+var (
+	repositoryName = regexp.MustCompile(`^[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*)*$`)
+	tagName        = regexp.MustCompile(`^[a-zA-Z0-9_][a-zA-Z0-9._-]{0,127}$`)
+	cosignTag      = regexp.MustCompile(`^sha256-[0-9a-f]{64}(?:\.(?:sig|att|sbom))?$`)
+)
+
+// maxRepositoryName is how long a repository name may be, in bytes; clients prefix it with a host.
+const maxRepositoryName = 255
+
+// CheckRepositoryName refuses what is no OCI repository name, with NameInvalid.
+func CheckRepositoryName(name string) error {
+	if len(name) > maxRepositoryName {
+		return Errorf(NameInvalid, "repository name has %d bytes, at most %d are allowed", len(name), maxRepositoryName)
+	}
+	if !repositoryName.MatchString(name) {
+		return Errorf(NameInvalid, "%.100q is not a repository name: lower-case letters, digits and single . _ - between them, parts joined by /", name)
+	}
+	return nil
+}
+
+// Owner is the namespace of a repository: the part before the first slash.
+func Owner(repository string) string {
+	owner, _, _ := strings.Cut(repository, "/")
+	return owner
+}
+
+// Reference is what a manifest is asked for by: a tag or a digest, never both.
+type Reference struct {
+	Tag    string
+	Digest digest.Digest
+}
+
+// ParseReference reads a tag or a digest. Errors: DigestInvalid for what has a colon, else TagInvalid.
+func ParseReference(s string) (Reference, error) {
+	if strings.Contains(s, ":") {
+		d, err := digest.Parse(s)
+		if err != nil {
+			return Reference{}, Errorf(DigestInvalid, "%w", err)
+		}
+		return Reference{Digest: d}, nil
+	}
+	if !tagName.MatchString(s) {
+		return Reference{}, Errorf(TagInvalid, "%.150q is not a tag: a letter, digit or _, then at most 127 of these and . -", s)
+	}
+	return Reference{Tag: s}, nil
+}
+
+func (r Reference) String() string {
+	if r.Tag != "" {
+		return r.Tag
+	}
+	return r.Digest.String()
+}

@@ -1,0 +1,119 @@
+package registry
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"log/slog"
+	"time"
+
+	"github.com/gatehouse-registry/gatehouse/admission/rule"
+	"github.com/gatehouse-registry/gatehouse/registry/auth"
+)
+
+// Deps are what a Service works with. Blobs, Meta and Ledger are required.
+type Deps struct {
+	Blobs  BlobStore
+	Meta   MetaStore
+	Ledger LedgerFile
+	Signer Signer
+	Log    *slog.Logger     // nil discards
+	Now    func() time.Time // nil is time.Now
+}
+
+// Settings are an administrator's choices. DefaultSettings gives working ones.
+type Settings struct {
+	RegistryID string        // who the registry is in receipts; set by the server from its stored identity
+	Policy     rule.Policy   // softened rules
+	MaxBlob    int64         // bytes of one blob of an artifact that is no pack
+	UploadTTL  time.Duration // how long an upload session lives after its start
+	PreviewTTL time.Duration // how long a preview may be committed
+	LeaseTTL   time.Duration // how long a job's GPUs count without a sign of life
+	ReceiptTTL time.Duration // how long a receipt may launch
+	Profiles   []Profile     // hardware profiles, at least one
+	ImageHosts []string      // registry hosts that images may come from; "*" allows all
+}
+
+// DefaultSettings are the settings of `sf serve` without a configuration file.
+func DefaultSettings() Settings {
+	return Settings{
+		MaxBlob:    16 << 30,
+		UploadTTL:  24 * time.Hour,
+		PreviewTTL: time.Hour,
+		LeaseTTL:   24 * time.Hour,
+		ReceiptTTL: 30 * 24 * time.Hour,
+		Profiles:   []Profile{{Name: "h200", Series: "h200", Nodes: 1, GPUsPerNode: 8, Label: "NVIDIA H200"}},
+		ImageHosts: []string{"*"},
+	}
+}
+
+// Profile is a kind of hardware that jobs may ask for (wire.md 6).
+type Profile struct {
+	Name        string `json:"name" yaml:"name"`
+	Series      string `json:"series" yaml:"series"`
+	Nodes       int    `json:"num_nodes" yaml:"num_nodes"`
+	GPUsPerNode int    `json:"gpus_per_node" yaml:"gpus_per_node"`
+	Label       string `json:"label" yaml:"label"`
+}
+
+// Service holds the use cases. Its methods are safe for concurrent use.
+type Service struct {
+	blobs  BlobStore
+	meta   MetaStore
+	ledger LedgerFile
+	signer Signer
+	log    *slog.Logger
+	now    func() time.Time
+	set    Settings
+}
+
+// New makes a Service and brings the ledger file up to what the store holds.
+func New(ctx context.Context, d Deps, set Settings) (*Service, error) {
+	s := &Service{blobs: d.Blobs, meta: d.Meta, ledger: d.Ledger, signer: d.Signer, log: d.Log, now: d.Now, set: set}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	if s.now == nil {
+		s.now = time.Now
+	}
+	return s, s.syncLedger(ctx)
+}
+
+// Settings are the settings in force.
+func (s *Service) Settings() Settings { return s.set }
+
+// authorize answers Unauthorized for nobody and Denied for somebody who may not; either leaves an audit row.
+func (s *Service) authorize(ctx context.Context, p auth.Principal, a auth.Action, owner, what string) error {
+	if p.CanIn(a, owner) {
+		return nil
+	}
+	if p.Anonymous() {
+		return &Error{Code: Unauthorized}
+	}
+	err := Errorf(Denied, "account %s (%s) may not do %s on %s", p.Account, p.Role, a, what)
+	if a != auth.ReadContent {
+		s.auditRefusal(ctx, p, string(a), what, err)
+	}
+	return err
+}
+
+// audit adds a row to the log inside the transaction that makes the change.
+func (s *Service) audit(tx Tx, p auth.Principal, action, subject, detail string) error {
+	return tx.InsertAudit(AuditRow{At: s.now(), Account: p.Account, Action: action, Subject: subject, Outcome: "ok", Detail: detail})
+}
+
+// auditRefusal records a refusal. A store that can't take the row must not hide the refusal itself, so its error is
+// only logged.
+func (s *Service) auditRefusal(ctx context.Context, p auth.Principal, action, subject string, cause error) {
+	row := AuditRow{At: s.now(), Account: p.Account, Action: action, Subject: subject, Outcome: string(CodeOf(cause)), Detail: cause.Error()}
+	if err := s.meta.Update(context.WithoutCancel(ctx), func(tx Tx) error { return tx.InsertAudit(row) }); err != nil {
+		s.log.ErrorContext(ctx, "audit row lost", "action", action, "subject", subject, "err", err)
+	}
+}
+
+// randomHex is n random bytes in hex.
+func randomHex(n int) string {
+	b := make([]byte, n)
+	rand.Read(b) // never fails (crypto/rand)
+	return hex.EncodeToString(b)
+}
