@@ -1,0 +1,291 @@
+package registry
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/gatehouse-registry/gatehouse/registry/auth"
+)
+
+// AdminAccount is the account that a new registry begins with.
+const AdminAccount = "admin"
+
+// reservedOwners can't be account names that packs are published under (design.md 9). "admin" is an account, the
+// first administrator's, but nobody else can be given it.
+var reservedOwners = []string{"tuneplane", "starforge", "builtin", AdminAccount, "api", "v2"}
+
+// ownerName is an OCI path component, so that an account's name can begin its repositories.
+var ownerName = regexp.MustCompile(`^[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*$`)
+
+// maxOwnerName bounds account names, in bytes.
+const maxOwnerName = 64
+
+// CheckOwnerName refuses what can't be an account's name, with Invalid.
+func CheckOwnerName(name string) error {
+	switch {
+	case len(name) > maxOwnerName || !ownerName.MatchString(name):
+		return Errorf(Invalid, "username: %.100q is no account name: lower-case letters and digits with single . _ - between them, at most %d", name, maxOwnerName)
+	case slices.Contains(reservedOwners, name):
+		return Errorf(Invalid, "username: %q is reserved", name)
+	}
+	return nil
+}
+
+// Bootstrap makes the administrator's account with a token when the registry has no account yet. The secret is ""
+// when it has.
+func (s *Service) Bootstrap(ctx context.Context) (secret string, err error) {
+	err = s.meta.Update(ctx, func(tx Tx) error {
+		secret = ""
+		accounts, err := tx.Accounts()
+		if err != nil || len(accounts) > 0 {
+			return err
+		}
+		if err := tx.InsertAccount(Account{Name: AdminAccount, Role: auth.Admin, CreatedAt: s.now()}); err != nil {
+			return err
+		}
+		secret, _, err = s.insertToken(tx, AdminAccount, "first start", 0)
+		return err
+	})
+	return secret, err
+}
+
+// NewAccount is what CreateAccount needs.
+type NewAccount struct {
+	Name, Email, Password string // Email and Password may be empty: then only tokens sign the account in
+	Role                  auth.Role
+}
+
+// CreateAccount adds an account. Errors: Denied, Invalid, Conflict when the name is taken.
+func (s *Service) CreateAccount(ctx context.Context, p auth.Principal, in NewAccount) (Account, error) {
+	if err := s.authorize(ctx, p, auth.ManageAccounts, "", "account "+in.Name); err != nil {
+		return Account{}, err
+	}
+	if err := CheckOwnerName(in.Name); err != nil {
+		return Account{}, err
+	}
+	if !in.Role.Valid() {
+		return Account{}, Errorf(Invalid, "role: unknown role %.40q (one of admin, operator, auditor, viewer)", in.Role)
+	}
+	a := Account{Name: in.Name, Role: in.Role, Email: in.Email, CreatedAt: s.now()}
+	if in.Password != "" {
+		hash, err := auth.HashPassword(in.Password)
+		if err != nil {
+			return a, Errorf(Invalid, "password: %w", err)
+		}
+		a.PasswordHash = hash
+	}
+	err := s.meta.Update(ctx, func(tx Tx) error {
+		if err := tx.InsertAccount(a); err != nil {
+			if errors.Is(err, ErrConflict) {
+				return Errorf(Conflict, "account %s exists", a.Name)
+			}
+			return err
+		}
+		return s.audit(tx, p, "account.create", a.Name, string(a.Role))
+	})
+	return a, err
+}
+
+// Accounts lists all accounts by name.
+func (s *Service) Accounts(ctx context.Context, p auth.Principal) ([]Account, error) {
+	if err := s.authorize(ctx, p, auth.ManageAccounts, "", "accounts"); err != nil {
+		return nil, err
+	}
+	var list []Account
+	err := s.meta.View(ctx, func(tx Tx) (err error) {
+		list, err = tx.Accounts()
+		return err
+	})
+	return list, err
+}
+
+// Whoami is the caller's own account.
+func (s *Service) Whoami(ctx context.Context, p auth.Principal) (Account, error) {
+	if p.Anonymous() {
+		return Account{}, &Error{Code: Unauthorized}
+	}
+	var a Account
+	err := s.meta.View(ctx, func(tx Tx) (err error) {
+		a, err = tx.Account(p.Account)
+		return err
+	})
+	return a, err
+}
+
+// changeAccount applies change to an account and audits it.
+func (s *Service) changeAccount(ctx context.Context, p auth.Principal, name, action, detail string, change func(*Account) error) (Account, error) {
+	var a Account
+	if err := s.authorize(ctx, p, auth.ManageAccounts, "", "account "+name); err != nil {
+		return a, err
+	}
+	err := s.meta.Update(ctx, func(tx Tx) (err error) {
+		if a, err = tx.Account(name); err != nil {
+			return notFound(err, "account %.100q does not exist", name)
+		}
+		if err := change(&a); err != nil {
+			return err
+		}
+		if err := tx.UpdateAccount(a); err != nil {
+			return err
+		}
+		return s.audit(tx, p, action, name, detail)
+	})
+	return a, err
+}
+
+// SetRole changes an account's role. Errors: Denied, NotFound, Invalid, Conflict for one's own account.
+func (s *Service) SetRole(ctx context.Context, p auth.Principal, name string, role auth.Role) (Account, error) {
+	return s.changeAccount(ctx, p, name, "account.role", string(role), func(a *Account) error {
+		if !role.Valid() {
+			return Errorf(Invalid, "role: unknown role %.40q (one of admin, operator, auditor, viewer)", role)
+		}
+		if name == p.Account {
+			return Errorf(Conflict, "nobody changes their own role; another administrator can")
+		}
+		a.Role = role
+		return nil
+	})
+}
+
+// SetDisabled locks an account out, or lets it in again. Errors: Denied, NotFound, Conflict for one's own account.
+func (s *Service) SetDisabled(ctx context.Context, p auth.Principal, name string, disabled bool) (Account, error) {
+	action := "account.enable"
+	if disabled {
+		action = "account.disable"
+	}
+	return s.changeAccount(ctx, p, name, action, "", func(a *Account) error {
+		if name == p.Account {
+			return Errorf(Conflict, "nobody disables their own account; another administrator can")
+		}
+		a.Disabled = disabled
+		return nil
+	})
+}
+
+// SetQuota keeps the quota document of an account; its max_concurrent_gpus bounds what gate 2 admits (0: no limit).
+func (s *Service) SetQuota(ctx context.Context, p auth.Principal, name string, maxGPUs int, document json.RawMessage) (Account, error) {
+	return s.changeAccount(ctx, p, name, "account.quota", string(document), func(a *Account) error {
+		if maxGPUs < 0 {
+			return Errorf(Invalid, "max_concurrent_gpus: %d is negative", maxGPUs)
+		}
+		a.MaxGPUs, a.Quota = maxGPUs, document
+		return nil
+	})
+}
+
+// CreateToken makes a token for an account: one's own, or any for an administrator. ttl 0 never expires. The secret
+// is returned once and not kept.
+func (s *Service) CreateToken(ctx context.Context, p auth.Principal, account, label string, ttl time.Duration) (secret string, t Token, err error) {
+	action := auth.OwnTokens
+	if account != p.Account {
+		action = auth.ManageAccounts
+	}
+	if err := s.authorize(ctx, p, action, "", "token of "+account); err != nil {
+		return "", t, err
+	}
+	if ttl < 0 {
+		return "", t, Errorf(Invalid, "expires_in: %s is negative", ttl)
+	}
+	err = s.meta.Update(ctx, func(tx Tx) error {
+		a, err := tx.Account(account)
+		if err != nil {
+			return notFound(err, "account %.100q does not exist", account)
+		}
+		if a.Disabled {
+			return Errorf(Conflict, "account %s is disabled", account)
+		}
+		if secret, t, err = s.insertToken(tx, account, label, ttl); err != nil {
+			return err
+		}
+		return s.audit(tx, p, "token.create", account, t.ID)
+	})
+	return secret, t, err
+}
+
+func (s *Service) insertToken(tx Tx, account, label string, ttl time.Duration) (string, Token, error) {
+	secret := auth.NewSecret()
+	t := Token{ID: randomHex(8), Account: account, Hash: auth.HashSecret(secret), Label: label, CreatedAt: s.now()}
+	if ttl > 0 {
+		t.ExpiresAt = s.now().Add(ttl)
+	}
+	return secret, t, tx.InsertToken(t)
+}
+
+// Tokens lists the tokens of an account; "" means of all accounts, for administrators.
+func (s *Service) Tokens(ctx context.Context, p auth.Principal, account string) ([]Token, error) {
+	action := auth.OwnTokens
+	if account != p.Account {
+		action = auth.ManageAccounts
+	}
+	if err := s.authorize(ctx, p, action, "", "tokens of "+account); err != nil {
+		return nil, err
+	}
+	var list []Token
+	err := s.meta.View(ctx, func(tx Tx) (err error) {
+		list, err = tx.Tokens(account)
+		return err
+	})
+	return list, err
+}
+
+// RevokeToken ends a token by its id. Errors: NotFound, also for a token of another account.
+func (s *Service) RevokeToken(ctx context.Context, p auth.Principal, id string) error {
+	if err := s.authorize(ctx, p, auth.OwnTokens, "", "token "+id); err != nil {
+		return err
+	}
+	scope := p.Account
+	if p.Can(auth.ManageAccounts) {
+		scope = ""
+	}
+	return s.meta.Update(ctx, func(tx Tx) error {
+		own, err := tx.Tokens(scope)
+		if err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(own, func(t Token) bool { return t.ID == id }) {
+			return Errorf(NotFound, "token %.40q does not exist", id)
+		}
+		if err := tx.RevokeToken(id, s.now()); err != nil {
+			return err
+		}
+		return s.audit(tx, p, "token.revoke", id, "")
+	})
+}
+
+// Authenticate turns a token's secret into a principal. Errors: Unauthorized for a secret that is unknown, revoked
+// or expired, or whose account is disabled.
+func (s *Service) Authenticate(ctx context.Context, secret string) (auth.Principal, error) {
+	var p auth.Principal
+	err := s.meta.View(ctx, func(tx Tx) error {
+		t, err := tx.TokenByHash(auth.HashSecret(secret))
+		if err != nil {
+			return err
+		}
+		a, err := tx.Account(t.Account)
+		if err != nil {
+			return err
+		}
+		expired := !t.ExpiresAt.IsZero() && s.now().After(t.ExpiresAt)
+		if !t.RevokedAt.IsZero() || expired || a.Disabled {
+			return ErrNotFound
+		}
+		p = auth.Principal{Account: a.Name, Role: a.Role, TokenID: t.ID}
+		return nil
+	})
+	if errors.Is(err, ErrNotFound) {
+		return p, Errorf(Unauthorized, "the token is not valid: it is unknown, expired or revoked, or its account is disabled")
+	}
+	return p, err
+}
+
+// notFound words a lookup's ErrNotFound; any other error passes.
+func notFound(err error, format string, args ...any) error {
+	if errors.Is(err, ErrNotFound) {
+		return Errorf(NotFound, format, args...)
+	}
+	return err
+}
