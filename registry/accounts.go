@@ -35,22 +35,30 @@ func CheckOwnerName(name string) error {
 	return nil
 }
 
-// Bootstrap makes the administrator's account with a token when the registry has no account yet. The secret is ""
-// when it has.
-func (s *Service) Bootstrap(ctx context.Context) (secret string, err error) {
+// Bootstrap makes the administrator's account with one token when the registry has no account yet. save is called
+// with the token's secret before the account exists, so that a crash between the two can't lose the secret; it may
+// return another secret, one that an interrupted first start saved. created reports whether this was the first start.
+func (s *Service) Bootstrap(ctx context.Context, save func(secret string) (string, error)) (created bool, err error) {
+	var accounts []Account
+	err = s.meta.View(ctx, func(tx Tx) (err error) {
+		accounts, err = tx.Accounts()
+		return err
+	})
+	if err != nil || len(accounts) > 0 {
+		return false, err
+	}
+	secret, err := save(auth.NewSecret())
+	if err != nil {
+		return false, err
+	}
 	err = s.meta.Update(ctx, func(tx Tx) error {
-		secret = ""
-		accounts, err := tx.Accounts()
-		if err != nil || len(accounts) > 0 {
-			return err
-		}
 		if err := tx.InsertAccount(Account{Name: AdminAccount, Role: auth.Admin, CreatedAt: s.now()}); err != nil {
 			return err
 		}
-		secret, _, err = s.insertToken(tx, AdminAccount, "first start", 0)
+		_, err := s.insertToken(tx, AdminAccount, "first start", secret, 0)
 		return err
 	})
-	return secret, err
+	return err == nil, err
 }
 
 // NewAccount is what CreateAccount needs.
@@ -198,7 +206,8 @@ func (s *Service) CreateToken(ctx context.Context, p auth.Principal, account, la
 		if a.Disabled {
 			return Errorf(Conflict, "account %s is disabled", account)
 		}
-		if secret, t, err = s.insertToken(tx, account, label, ttl); err != nil {
+		secret = auth.NewSecret()
+		if t, err = s.insertToken(tx, account, label, secret, ttl); err != nil {
 			return err
 		}
 		return s.audit(tx, p, "token.create", account, t.ID)
@@ -206,13 +215,12 @@ func (s *Service) CreateToken(ctx context.Context, p auth.Principal, account, la
 	return secret, t, err
 }
 
-func (s *Service) insertToken(tx Tx, account, label string, ttl time.Duration) (string, Token, error) {
-	secret := auth.NewSecret()
+func (s *Service) insertToken(tx Tx, account, label, secret string, ttl time.Duration) (Token, error) {
 	t := Token{ID: randomHex(8), Account: account, Hash: auth.HashSecret(secret), Label: label, CreatedAt: s.now()}
 	if ttl > 0 {
 		t.ExpiresAt = s.now().Add(ttl)
 	}
-	return secret, t, tx.InsertToken(t)
+	return t, tx.InsertToken(t)
 }
 
 // Tokens lists the tokens of an account; "" means of all accounts, for administrators.

@@ -1,0 +1,79 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// Names in the data directory. blobs/ and uploads/ belong to blobstore/fs.
+const (
+	lockFile       = "lock"
+	databaseFile   = "gatehouse.db"
+	ledgerFile     = "ledger.jsonl"
+	keyFolder      = "keys"
+	AdminTokenFile = "admin-token" // the first administrator's token, mode 0600
+	AddressFile    = "address"     // the address that a running server answers at
+)
+
+// lockData makes the data directory and takes it for this process. The lock ends with the process, however it ends.
+func lockData(dir string) (release func() error, err error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		f.Close()
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			return nil, fmt.Errorf("data directory %s is in use by another server", dir)
+		}
+		return nil, fmt.Errorf("lock %s: %w", dir, err)
+	}
+	return f.Close, nil
+}
+
+// saveSecret keeps the administrator's first token. What an interrupted first start left is used again.
+func saveSecret(path, secret string) (string, error) {
+	old, err := os.ReadFile(path)
+	if text := strings.TrimSpace(string(old)); err == nil && text != "" {
+		return text, nil
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	return secret, writeDurably(path, []byte(secret+"\n"), 0o600)
+}
+
+// writeDurably replaces a file so that after a crash either the old or the new content is there.
+func writeDurably(path string, content []byte, mode fs.FileMode) error {
+	dir := filepath.Dir(path)
+	f, err := os.CreateTemp(dir, "."+filepath.Base(path)+".*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	_, err = f.Write(content)
+	err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close())
+	if err != nil {
+		return err
+	}
+	if err := os.Rename(f.Name(), path); err != nil {
+		return err
+	}
+	return syncFolder(dir)
+}
+
+func syncFolder(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
