@@ -38,6 +38,7 @@ type Repository struct {
 	Name      string // as in the OCI API, lower case
 	Owner     string // first path component
 	PackName  string // the pack's name with its case; "" while no pack was published
+	PackFold  string // what is unique among the owner's pack names (admission/name.Fold); "" likewise
 	PackKind  string // the pack kind, fixed by the first version; "" while no pack was published
 	CreatedAt time.Time
 }

@@ -94,7 +94,8 @@ type AccountTx interface {
 type ContentTx interface {
 	Repository(name string) (Repository, error)                               // ErrNameUnknown
 	EnsureRepository(Repository) error                                        // keeps an existing row
-	SetPackRepository(name, packName, kind string) error                      // ErrNameUnknown
+	SetPackRepository(name, packName, fold, kind string) error                // ErrNameUnknown; Conflict: another pack repository of the owner has the fold
+	PackByFold(owner, fold string) (Repository, error)                        // ErrNameUnknown; see admission/name.Fold
 	Repositories(after string, limit int) ([]string, error)                   // names in byte order, after is exclusive; limit < 0: all
 	LinkBlob(repository string, b digest.Descriptor, at time.Time) error      // idempotent
 	LinkedBlob(repository string, d digest.Digest) (digest.Descriptor, error) // ErrBlobUnknown

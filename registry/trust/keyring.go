@@ -1,0 +1,179 @@
+// Package trust holds a registry's signing key and signs receipts with it (design.md 3.2). The key is ed25519, made
+// when a registry starts for the first time, and never leaves its file. What it signs is read by
+// admission/receipt, which needs neither this package nor a network.
+package trust
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/secure-systems-lab/go-securesystemslib/dsse"
+	"github.com/sigstore/sigstore/pkg/signature"
+	sigstoredsse "github.com/sigstore/sigstore/pkg/signature/dsse"
+
+	"github.com/gatehouse-registry/gatehouse/admission/receipt"
+)
+
+const (
+	// KeyFile is the private key's name in the folder that Open is given: PKCS #8 in PEM, mode 0600.
+	KeyFile = "receipt-key.pem"
+
+	pemType = "PRIVATE KEY"
+	// maxKeyFile bounds what is read; an ed25519 key has about 120 bytes in PEM.
+	maxKeyFile = 4096
+)
+
+// Keyring signs receipts. It is safe for concurrent use.
+type Keyring struct {
+	public ed25519.PublicKey
+	id     string
+	signer dsse.EnvelopeSigner
+}
+
+// Open loads the key below dir and makes it when there is none. A new key is on disk, file and folder synced, before
+// Open returns; of several processes that open an empty dir at once all get the same key. A key file that others
+// than its owner may read or write is refused.
+func Open(dir string) (*Keyring, error) {
+	path := filepath.Join(dir, KeyFile)
+	private, err := load(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err = create(dir, path); err == nil {
+			private, err = load(path)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("signing key: %w", err)
+	}
+	return newKeyring(private)
+}
+
+func newKeyring(private ed25519.PrivateKey) (*Keyring, error) {
+	signer, err := signature.LoadED25519Signer(private)
+	if err != nil {
+		return nil, fmt.Errorf("signing key: %w", err)
+	}
+	public, ok := private.Public().(ed25519.PublicKey)
+	if !ok {
+		return nil, errors.New("signing key: no public half")
+	}
+	id, err := receipt.KeyID(public)
+	if err != nil {
+		return nil, fmt.Errorf("signing key: %w", err)
+	}
+	envelope, err := dsse.NewEnvelopeSigner(&sigstoredsse.SignerAdapter{SignatureSigner: signer, Pub: public, PubKeyID: id})
+	if err != nil {
+		return nil, fmt.Errorf("signing key: %w", err)
+	}
+	return &Keyring{public: public, id: id, signer: *envelope}, nil
+}
+
+// KeyID names the public key as envelopes do.
+func (k *Keyring) KeyID() string { return k.id }
+
+// PublicPEM is the public key as `sf admin key show` prints it and receipt.ParseTrust reads it.
+func (k *Keyring) PublicPEM() ([]byte, error) { return receipt.EncodeKey(k.public) }
+
+// Trust is the set that accepts this key's receipts for one audience, the registry's id.
+func (k *Keyring) Trust(audience string) (receipt.TrustSet, error) {
+	return receipt.NewTrustSet(audience, k.public)
+}
+
+// SignReceipt puts a receipt into a signed DSSE envelope, as JSON. It fails for a receipt whose Check does.
+func (k *Keyring) SignReceipt(r receipt.Receipt) ([]byte, error) {
+	payload, err := r.Encode()
+	if err != nil {
+		return nil, err
+	}
+	env, err := k.signer.SignPayload(context.Background(), receipt.PayloadType, payload)
+	if err != nil {
+		return nil, fmt.Errorf("sign receipt: %w", err)
+	}
+	return json.Marshal(env)
+}
+
+func load(path string) (ed25519.PrivateKey, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() || info.Size() > maxKeyFile {
+		return nil, fmt.Errorf("%s is no key file", path)
+	}
+	if loose := info.Mode().Perm() & 0o077; loose != 0 {
+		return nil, fmt.Errorf("%s has mode %#o: others may use it (chmod 600 it, or remove it to get a new key)", path, info.Mode().Perm())
+	}
+	src, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	block, rest := pem.Decode(src)
+	if block == nil || block.Type != pemType || len(bytes.TrimSpace(rest)) > 0 {
+		return nil, fmt.Errorf("%s is no PEM file with one %q block", path, pemType)
+	}
+	parsed, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	private, ok := parsed.(ed25519.PrivateKey)
+	if !ok {
+		return nil, fmt.Errorf("%s holds a %T, expected an ed25519 key", path, parsed)
+	}
+	return private, nil
+}
+
+// create writes a new key below a temporary name, syncs it and links it to path. A key that another process put
+// there first stays.
+func create(dir, path string) error {
+	_, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return err
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	tmp, err := os.CreateTemp(dir, ".receipt-key-*") // mode 0600
+	if err != nil {
+		return err
+	}
+	defer os.Remove(tmp.Name())
+	err = pem.Encode(tmp, &pem.Block{Type: pemType, Bytes: der})
+	if err == nil {
+		err = tmp.Sync()
+	}
+	if closeErr := tmp.Close(); err == nil {
+		err = closeErr
+	}
+	if err != nil {
+		return err
+	}
+	if err := os.Link(tmp.Name(), path); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return syncDir(dir)
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	err = d.Sync()
+	if closeErr := d.Close(); err == nil {
+		err = closeErr
+	}
+	return err
+}
