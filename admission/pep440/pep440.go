@@ -24,8 +24,8 @@ var ErrInvalid = errors.New("not as PEP 440 writes it")
 // maxDigits is how many digits Python's int() reads.
 const maxDigits = 4300
 
-// Version is a parsed version. The zero Version is version "0" and is not the result of any parse; compare
-// versions with Compare only, since spellings of one version differ in their fields ("1.0" and "1.0.0").
+// Version is a parsed version. The zero Version is the result of no parse. Compare versions with Compare, never with
+// ==: spellings of one version differ in their fields ("1.0" and "1.0.0").
 type Version struct {
 	epoch   number
 	release []number // at least one
@@ -132,4 +132,14 @@ func (v Version) Local() string { return strings.Join(v.local, ".") }
 func (v Version) Public() Version {
 	v.local = nil
 	return v
+}
+
+// Canonical is the normal form without zeros at the end of the release: equal texts exactly for equal versions.
+func (v Version) Canonical() string {
+	n := len(v.release)
+	for n > 1 && v.release[n-1] == "" {
+		n--
+	}
+	v.release = v.release[:n]
+	return v.String()
 }

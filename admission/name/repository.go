@@ -1,0 +1,58 @@
+package name
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/gatehouse-registry/gatehouse/admission/limit"
+)
+
+// component is one element of an OCI repository name.
+var component = regexp.MustCompile(`^[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*$`)
+
+// maxRepository is the longest repository name that clients of the distribution protocol agree on.
+const maxRepository = 255
+
+// RepositoryName is where packs of that owner and name lie: <owner>/<name>, the name in lower case. The owner must be an OCI
+// path component as it stands. A name that passes the clients' grammar but is no OCI name in lower case ("a..b", "a.") is refused with
+// an *Error whose field is "name" or "owner".
+func RepositoryName(owner, name string) (string, error) {
+	if !component.MatchString(owner) {
+		return "", &Error{"owner", fmt.Sprintf("found the owner %.100q", owner), "Use lower-case ASCII letters and digits, with single '.', '_', '__' or any number of '-' between them."}
+	}
+	if _, err := Segment(name, "name"); err != nil {
+		return "", err
+	}
+	if len(name) > limit.Name || len(owner)+1+len(name) > maxRepository {
+		return "", &Error{"name", fmt.Sprintf("the name has %d characters, at most %d are allowed (and %d together with the owner)", len(name), limit.Name, maxRepository), "Choose a shorter name."}
+	}
+	lower := strings.ToLower(name)
+	if !component.MatchString(lower) {
+		return "", &Error{"name", fmt.Sprintf("found the name %.100q, which in lower case is no repository name", name),
+			"End with a letter or digit, and between letters and digits put one '.', one or two '_', or any number of '-'."}
+	}
+	return owner + "/" + lower, nil
+}
+
+// Fold maps a pack name to what must be unique among the packs of one owner: two names with one fold differ only in case or
+// in '-', '_' and '.', and people take them for each other.
+func Fold(name string) string {
+	var b strings.Builder
+	separated := false
+	for _, r := range strings.ToLower(name) {
+		if r == '-' || r == '_' || r == '.' {
+			separated = true
+			continue
+		}
+		if separated {
+			b.WriteByte('-')
+			separated = false
+		}
+		b.WriteRune(r)
+	}
+	if separated {
+		b.WriteByte('-')
+	}
+	return b.String()
+}
