@@ -30,6 +30,7 @@ const (
 	YAMLDepth  = 64       // nesting of a YAML document
 	JSONDepth  = 64       // nesting of a JSON document
 	YAMLNodes  = 100_000  // nodes of a YAML document
+	JSONNodes  = 100_000  // values of a JSON document that is read into Python's value model
 	Name       = 128      // characters of a pack's name or version: an OCI tag holds no more
 	Header     = 1 * MiB  // all request headers together; a JobSpec travels in one
 	JSONBody   = 4 * MiB  // a JSON request body

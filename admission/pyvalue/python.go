@@ -21,7 +21,7 @@ func (v *Value) Truthy() bool {
 		return v.Float != 0
 	case Str, Bytes:
 		return v.Text != ""
-	case List, Set:
+	case List, Set, Tuple:
 		return len(v.List) > 0
 	case Map:
 		return len(v.Items) > 0
@@ -36,7 +36,7 @@ func (v *Value) TypeName() string {
 	if v == nil {
 		return "NoneType"
 	}
-	return [...]string{"NoneType", "bool", "int", "float", "str", "date", "datetime", "bytes", "list", "dict", "set"}[v.Kind]
+	return [...]string{"NoneType", "bool", "int", "float", "str", "date", "datetime", "bytes", "list", "dict", "set", "tuple"}[v.Kind]
 }
 
 // PyStr is Python's str(v).
@@ -101,6 +101,12 @@ func (v *Value) repr(b *strings.Builder, depth int) {
 			return
 		}
 		reprList(b, "{", "}", v.List, depth)
+	case Tuple:
+		end := ")"
+		if len(v.List) == 1 {
+			end = ",)"
+		}
+		reprList(b, "(", end, v.List, depth)
 	case Map:
 		b.WriteByte('{')
 		for i, it := range v.Items {
@@ -132,20 +138,6 @@ func reprList(b *strings.Builder, open, end string, items []*Value, depth int) {
 		it.repr(b, depth+1)
 	}
 	b.WriteString(end)
-}
-
-// dateRepr writes datetime.date(2024, 1, 1) and the like from Python's str() of the value.
-func dateRepr(v *Value) string {
-	fields := strings.FieldsFunc(v.Text, func(r rune) bool { return r < '0' || r > '9' })
-	for i, f := range fields {
-		n, _ := strconv.Atoi(f)
-		fields[i] = strconv.Itoa(n)
-	}
-	name := "datetime.date("
-	if v.Kind == DateTime {
-		name = "datetime.datetime("
-	}
-	return name + strings.Join(fields, ", ") + ")"
 }
 
 // FloatText is Python's repr of a float: shortest digits that read back, an exponent when the decimal exponent
@@ -190,15 +182,17 @@ func Strip(s string) string { return strings.TrimFunc(s, IsSpace) }
 
 // Quote is Python's repr of a text.
 func Quote(s string) string {
-	q := byte('\'')
+	q := rune('\'')
 	if strings.Contains(s, "'") && !strings.Contains(s, `"`) {
 		q = '"'
 	}
 	var b strings.Builder
-	b.WriteByte(q)
-	for _, r := range s {
+	b.WriteRune(q)
+	for i := 0; i < len(s); {
+		r, n := DecodeRune(s[i:])
+		i += n
 		switch {
-		case r == rune(q) || r == '\\':
+		case r == q || r == '\\':
 			b.WriteByte('\\')
 			b.WriteRune(r)
 		case r == '\n':
@@ -207,7 +201,7 @@ func Quote(s string) string {
 			b.WriteString(`\r`)
 		case r == '\t':
 			b.WriteString(`\t`)
-		case r == ' ' || printable(r):
+		case printable(r):
 			b.WriteRune(r)
 		case r < 0x100:
 			b.WriteString(`\x` + hexPad(r, 2))
@@ -217,12 +211,13 @@ func Quote(s string) string {
 			b.WriteString(`\U` + hexPad(r, 8))
 		}
 	}
-	b.WriteByte(q)
+	b.WriteRune(q)
 	return b.String()
 }
 
+// printable is Python's str.isprintable of one character.
 func printable(r rune) bool {
-	return r >= 0x20 && r != 0x7F && !unicode.In(r, unicode.C, unicode.Z) && unicode.IsPrint(r)
+	return unicode.IsPrint(r)
 }
 
 func hexPad(r rune, n int) string {

@@ -1,5 +1,11 @@
 // Package pyvalue is the value model of the real clients' readers: what Python makes of a YAML or JSON document.
 // The clients' rules are written in Python's terms (truth, str(), repr(), strip()), so ours need those terms too.
+//
+// Python's texts may hold lone surrogates (a YAML or JSON escape such as "\ud800" makes one). A text here is a Go
+// string in WTF-8: UTF-8, and each surrogate in the three bytes that UTF-8's scheme would give it. Two escapes
+// that would be a pair in UTF-16 stay two surrogates where Python keeps them apart (YAML) and are one character
+// where Python joins them (JSON). Such a text is no valid UTF-8, so utf8.ValidString tells whether there are any;
+// AppendRune and DecodeRune write and read them.
 package pyvalue
 
 import "math/big"
@@ -7,8 +13,8 @@ import "math/big"
 // Kind is the Python type of a value.
 type Kind uint8
 
-// The kinds, in Python's words: NoneType, bool, int, float, str, date, datetime, bytes, list, dict, set, and a list
-// of pairs (YAML's !!omap and !!pairs).
+// The kinds, in Python's words: NoneType, bool, int, float, str, date, datetime, bytes, list, dict, set and tuple
+// (YAML's !!omap and !!pairs are lists of tuples of two).
 const (
 	None Kind = iota
 	Bool
@@ -21,16 +27,17 @@ const (
 	List
 	Map
 	Set
+	Tuple
 )
 
-// Value is one node of a document. Nodes reached through YAML aliases are shared, and may form a cycle.
+// Value is one node of a document. Nodes reached through YAML aliases are shared; the readers hand out no cycles.
 type Value struct {
 	Kind  Kind
 	Bool  bool
 	Int   *big.Int
 	Float float64
 	Text  string   // Str: the text. Date, DateTime: Python's str(). Bytes: the raw bytes
-	List  []*Value // List: the items. Set: the members
+	List  []*Value // List, Tuple: the items. Set: the members
 	Items []Item   // Map: in Python's insertion order, each key once
 
 	Line, Column int    // 1-based position in the source; 0 when it has none

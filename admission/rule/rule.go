@@ -36,6 +36,9 @@ type Violation struct {
 	Column  int    `json:"column"` // 1-based, in characters; 0 when unknown
 	Message string `json:"message"`
 	Hint    string `json:"hint"`
+	// Pointer is the RFC 6901 pointer to the value, where the input is a JSON document that has one. The clients'
+	// field names don't number every list.
+	Pointer string `json:"pointer,omitempty"`
 }
 
 // String is the violation on one line, as terminals and the `detail` of a refusal show it.
@@ -87,11 +90,25 @@ type Info struct {
 	// unless Fixed: then it would let two readers see two trees, or harm another client (design.md 9).
 	Ours  bool
 	Fixed bool
-	Class Class // how a refusal is answered
+	// OursIn narrows Ours to some dialects: in the others the clients refuse too, and nothing softens the rule.
+	OursIn []dialect.Dialect
+	// WarnIn lists the dialects in which a breach only warns, though Severity refuses.
+	WarnIn []dialect.Dialect
+	Class  Class // how a refusal is answered
 }
 
 // Softenable reports whether an administrator may turn the rule into a warning.
 func (i Info) Softenable() bool { return i.Ours && !i.Fixed && i.Severity == Refuse }
+
+// stricterIn reports whether the rule is stricter than the clients of the dialect; "" is no dialect in particular.
+func (i Info) stricterIn(d dialect.Dialect) bool {
+	return i.Ours && (d == "" || len(i.OursIn) == 0 || slices.Contains(i.OursIn, d))
+}
+
+// warns reports whether a breach in a document of the dialect is no more than a warning under the policy.
+func (i Info) warns(d dialect.Dialect, p Policy) bool {
+	return i.Severity == Warn || slices.Contains(i.WarnIn, d) || (p.Softened(i.ID) && i.stricterIn(d))
+}
 
 // Policy is what an administrator decided about softenable rules. The zero Policy softens nothing.
 type Policy struct{ soft map[ID]bool }
@@ -116,9 +133,11 @@ func Soften(ids ...ID) (Policy, error) {
 // Softened reports whether the policy turns the rule into a warning.
 func (p Policy) Softened(id ID) bool { return p.soft[id] }
 
-// Report collects what checks found. Set Policy before the first Add; the zero Report is ready for use.
+// Report collects what checks found. Set Policy, and Dialect once it is known, before the first Add; the zero
+// Report is ready for use.
 type Report struct {
 	Policy     Policy
+	Dialect    dialect.Dialect
 	Violations []Violation
 	Warnings   []Violation
 }
@@ -135,7 +154,7 @@ func (r *Report) Add(v Violation) (refused bool) {
 	if v.Hint == "" {
 		v.Hint = info.Fix
 	}
-	if info.Severity == Warn || r.Policy.Softened(v.Rule) {
+	if info.warns(r.Dialect, r.Policy) {
 		r.Warnings = append(r.Warnings, v)
 		return false
 	}
@@ -153,7 +172,7 @@ func (r *Report) Merge(o Report) {
 // the first violation is the one that a client would show.
 func (r *Report) ClientsFirst() {
 	ours := func(v Violation) int {
-		if info, ok := Lookup(v.Rule); ok && info.Ours {
+		if info, ok := Lookup(v.Rule); ok && info.stricterIn(r.Dialect) {
 			return 1
 		}
 		return 0
@@ -248,7 +267,7 @@ func Lookup(id ID) (Info, bool) {
 // All lists the whole table, sorted by id.
 func All() []Info {
 	var all []Info
-	for _, family := range [][]Info{archiveRules, yamlRules, manifestRules, layoutRules, documentRules, publishRules, jobRules, submissionRules, launchRules} {
+	for _, family := range [][]Info{archiveRules, yamlRules, jsonRules, manifestRules, layoutRules, documentRules, publishRules, jobRules, submissionRules, launchRules} {
 		all = append(all, family...)
 	}
 	sort.Slice(all, func(i, j int) bool { return all[i].ID < all[j].ID })

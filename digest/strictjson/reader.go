@@ -1,0 +1,459 @@
+package strictjson
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Reader hands out the tokens of one document. It is not safe for concurrent use.
+type Reader struct {
+	src   []byte
+	opt   Options
+	pos   int
+	line  int // 1-based line of pos
+	col   int // characters before colAt on its line
+	colAt int // offset up to which col has been counted
+	stack []frame
+	state state
+	err   error
+}
+
+// frame is one open array or object.
+type frame struct {
+	object bool
+	free   bool              // keys are data: no look-alike check
+	count  int               // values read so far
+	key    string            // the member being read
+	seen   map[string]string // folded key -> first key of that fold
+	keys   map[string]bool   // keys that differ from the first of their fold
+}
+
+type state uint8
+
+const (
+	wantValue  state = iota
+	wantFirst        // after [ or {: a value, a key or the end
+	wantMember       // after a comma in an object
+	wantColon
+	wantComma // after a value inside a collection: a comma or the end
+	wantEnd   // after the document
+)
+
+// NewReader reads src. The bytes must not change while it is in use.
+func NewReader(src []byte, opt Options) *Reader {
+	if opt.MaxDepth == 0 {
+		opt.MaxDepth = DefaultMaxDepth
+	}
+	if opt.MaxDigits == 0 {
+		opt.MaxDigits = DefaultMaxDigits
+	}
+	r := &Reader{src: src, opt: opt, line: 1}
+	r.err = r.checkEncoding()
+	return r
+}
+
+// Next returns the next token, io.EOF after the whole document, or a *Fault. After an error it returns that error
+// again.
+func (r *Reader) Next() (Token, error) {
+	if r.err != nil {
+		return Token{}, r.err
+	}
+	t, err := r.next()
+	if err != nil {
+		r.err = err
+	}
+	return t, err
+}
+
+func (r *Reader) next() (Token, error) {
+	for {
+		r.skipSpace()
+		if r.pos == len(r.src) {
+			if r.state == wantEnd {
+				return Token{}, io.EOF
+			}
+			return Token{}, r.fault(Syntax, r.pos, "the text ends where %s was expected", r.expected())
+		}
+		c := r.src[r.pos]
+		switch r.state {
+		case wantEnd:
+			return Token{}, r.fault(Syntax, r.pos, "found %s after the end of the document", r.show())
+		case wantColon:
+			if c != ':' {
+				return Token{}, r.unexpected()
+			}
+			r.pos++
+			r.state = wantValue
+		case wantComma:
+			if c == ',' {
+				r.pos++
+				r.state = wantValue
+				if r.top().object {
+					r.state = wantMember
+					r.top().key = ""
+				}
+				continue
+			}
+			return r.end(c)
+		case wantMember:
+			return r.key()
+		case wantFirst:
+			if c == ']' || c == '}' {
+				return r.end(c)
+			}
+			if r.top().object {
+				return r.key()
+			}
+			return r.value(c)
+		default:
+			return r.value(c)
+		}
+	}
+}
+
+var words = []struct {
+	text string
+	typ  Type
+}{{"true", True}, {"false", False}, {"null", Null}}
+
+func (r *Reader) top() *frame { return &r.stack[len(r.stack)-1] }
+
+// value reads the token at pos, which begins a value.
+func (r *Reader) value(c byte) (Token, error) {
+	t := r.token()
+	switch {
+	case c == '{':
+		return r.open(t, BeginObject)
+	case c == '[':
+		return r.open(t, BeginArray)
+	case c == '"':
+		text, err := r.text()
+		t.Type, t.Text = String, text
+		return r.closeValue(t, err)
+	case c == '-' || (c >= '0' && c <= '9') || c == 'N' || c == 'I':
+		text, err := r.number()
+		t.Type, t.Text = Number, text
+		return r.closeValue(t, err)
+	}
+	for _, w := range words {
+		if bytes.HasPrefix(r.src[r.pos:], []byte(w.text)) {
+			t.Type = w.typ
+			r.pos += len(w.text)
+			return r.closeValue(t, nil)
+		}
+	}
+	return Token{}, r.unexpected()
+}
+
+func (r *Reader) closeValue(t Token, err error) (Token, error) {
+	if err != nil {
+		return Token{}, err
+	}
+	r.closed()
+	return t, nil
+}
+
+// closed notes that a value is complete.
+func (r *Reader) closed() {
+	if len(r.stack) == 0 {
+		r.state = wantEnd
+		return
+	}
+	r.top().count++
+	r.state = wantComma
+}
+
+func (r *Reader) open(t Token, typ Type) (Token, error) {
+	if len(r.stack) >= r.opt.MaxDepth {
+		return Token{}, r.fault(TooDeep, r.pos, "nested deeper than %d levels", r.opt.MaxDepth)
+	}
+	free := len(r.stack) > 0 && (r.top().free || (r.top().object && slices.Contains(r.opt.FreeKeys, r.top().key)))
+	r.stack = append(r.stack, frame{object: typ == BeginObject, free: free})
+	r.pos++
+	r.state = wantFirst
+	t.Type = typ
+	return t, nil
+}
+
+// end reads ] or }.
+func (r *Reader) end(c byte) (Token, error) {
+	t := r.token()
+	object := r.top().object
+	switch {
+	case c == '}' && object:
+		t.Type = EndObject
+	case c == ']' && !object:
+		t.Type = EndArray
+	default:
+		return Token{}, r.unexpected()
+	}
+	r.pos++
+	r.stack = r.stack[:len(r.stack)-1]
+	r.closed()
+	return t, nil
+}
+
+// key reads a member's name.
+func (r *Reader) key() (Token, error) {
+	if r.src[r.pos] != '"' {
+		return Token{}, r.unexpected()
+	}
+	t := r.token()
+	text, err := r.text()
+	if err != nil {
+		return Token{}, err
+	}
+	t.Type, t.Text = Key, text
+	r.top().key = text
+	if err := r.checkKey(t); err != nil {
+		return Token{}, err
+	}
+	r.state = wantColon
+	return t, nil
+}
+
+// checkKey compares a name with those that its object has had.
+func (r *Reader) checkKey(t Token) error {
+	f := r.top()
+	if f.seen == nil {
+		f.seen = make(map[string]string)
+	}
+	fold := foldKey(t.Text)
+	first, taken := f.seen[fold]
+	switch {
+	case !taken:
+		f.seen[fold] = t.Text
+		return nil
+	case first == t.Text || f.keys[t.Text]:
+		return r.tolerate(Duplicate, t.Offset, "the key %.100q stands twice in this object", t.Text)
+	}
+	if f.keys == nil {
+		f.keys = make(map[string]bool)
+	}
+	f.keys[t.Text] = true
+	if f.free {
+		return nil
+	}
+	return r.tolerate(Folded, t.Offset, "the keys %.100q and %.100q differ only in case", first, t.Text)
+}
+
+// foldKey maps texts that strings.EqualFold takes for equal to one text.
+func foldKey(s string) string {
+	return strings.Map(func(c rune) rune {
+		least := c
+		for f := unicode.SimpleFold(c); f != c; f = unicode.SimpleFold(f) {
+			least = min(least, f)
+		}
+		return least
+	}, s)
+}
+
+// number reads a number, or one of Python's constants.
+func (r *Reader) number() (string, error) {
+	start := r.pos
+	for _, word := range []string{"NaN", "Infinity", "-Infinity"} {
+		if bytes.HasPrefix(r.src[start:], []byte(word)) {
+			if err := r.tolerate(Constant, start, "%s is no JSON number", word); err != nil {
+				return "", err
+			}
+			r.pos += len(word)
+			return word, nil
+		}
+	}
+	p := start
+	if r.src[p] == '-' {
+		p++
+	}
+	digits := r.digits(p)
+	if digits == p {
+		r.pos = p
+		return "", r.unexpected()
+	}
+	if r.src[p] == '0' {
+		digits = p + 1
+	}
+	end := r.fraction(digits)
+	literal := string(r.src[start:end])
+	if end == digits && digits-p > r.opt.MaxDigits {
+		return "", r.fault(TooLong, start, "an integer of %d digits; at most %d are read", digits-p, r.opt.MaxDigits)
+	}
+	if end > digits {
+		if v, _ := strconv.ParseFloat(literal, 64); math.IsInf(v, 0) {
+			if err := r.tolerate(Range, start, "the number %.60s is beyond the range of a double", literal); err != nil {
+				return "", err
+			}
+		}
+	}
+	r.pos = end
+	return literal, nil
+}
+
+// fraction returns the end of the fraction and exponent that begin at p, or p.
+func (r *Reader) fraction(p int) int {
+	if p < len(r.src) && r.src[p] == '.' {
+		if end := r.digits(p + 1); end > p+1 {
+			p = end
+		}
+	}
+	if p < len(r.src) && (r.src[p] == 'e' || r.src[p] == 'E') {
+		q := p + 1
+		if q < len(r.src) && (r.src[q] == '+' || r.src[q] == '-') {
+			q++
+		}
+		if end := r.digits(q); end > q {
+			p = end
+		}
+	}
+	return p
+}
+
+// digits returns the end of the digits that begin at p.
+func (r *Reader) digits(p int) int {
+	for p < len(r.src) && r.src[p] >= '0' && r.src[p] <= '9' {
+		p++
+	}
+	return p
+}
+
+func (r *Reader) skipSpace() {
+	for r.pos < len(r.src) {
+		switch r.src[r.pos] {
+		case '\n':
+			r.line++
+			r.col, r.colAt = 0, r.pos+1
+		case ' ', '\t', '\r':
+		default:
+			return
+		}
+		r.pos++
+	}
+}
+
+// token is an empty token at pos.
+func (r *Reader) token() Token {
+	r.col += utf8.RuneCount(r.src[r.colAt:r.pos])
+	r.colAt = r.pos
+	return Token{Offset: r.pos, Line: r.line, Column: r.col + 1}
+}
+
+// expected says what the state allows, for messages.
+func (r *Reader) expected() string {
+	switch r.state {
+	case wantColon:
+		return "':'"
+	case wantMember:
+		return "a key in double quotes"
+	case wantEnd:
+		return "nothing more"
+	case wantFirst, wantComma:
+		end := "']'"
+		if r.top().object {
+			end = "'}'"
+		}
+		if r.state == wantComma {
+			return "',' or " + end
+		}
+		if r.top().object {
+			return "a key in double quotes or " + end
+		}
+		return "a value or " + end
+	}
+	return "a value"
+}
+
+func (r *Reader) unexpected() error {
+	return r.fault(Syntax, r.pos, "found %s where %s was expected", r.show(), r.expected())
+}
+
+// show is the character at pos, escaped, for messages.
+func (r *Reader) show() string {
+	if r.pos >= len(r.src) {
+		return "the end of the text"
+	}
+	c, _ := utf8.DecodeRune(r.src[r.pos:])
+	return strconv.QuoteRuneToASCII(c)
+}
+
+func (r *Reader) fault(k Kind, at int, format string, args ...any) *Fault {
+	line, col := r.line, 0
+	if at >= r.colAt {
+		col = r.col + utf8.RuneCount(r.src[r.colAt:at])
+	} else {
+		line, col = position(r.src, at)
+	}
+	return &Fault{Kind: k, Offset: at, Line: line, Column: col + 1, Path: r.path(), Message: fmt.Sprintf(format, args...)}
+}
+
+// tolerate is nil when the options let reading go on past the fault.
+func (r *Reader) tolerate(k Kind, at int, format string, args ...any) error {
+	f := r.fault(k, at, format, args...)
+	if r.opt.Tolerate != nil && r.opt.Tolerate(f) {
+		return nil
+	}
+	return f
+}
+
+// path names the member being read; it is cut where it gets long.
+func (r *Reader) path() string {
+	var b strings.Builder
+	for i := range r.stack {
+		f := &r.stack[i]
+		switch {
+		case b.Len() > 400:
+			b.WriteString("...")
+			return b.String()
+		case !f.object:
+			fmt.Fprintf(&b, "[%d]", f.count)
+		case f.key != "":
+			if b.Len() > 0 {
+				b.WriteByte('.')
+			}
+			b.WriteString(showKey(f.key))
+		}
+	}
+	return b.String()
+}
+
+// showKey is a key as a path shows it: as it is when it is a plain word, else quoted.
+func showKey(key string) string {
+	plain := func(c rune) bool {
+		return c == '_' || c == '-' || c == '/' || (c < 0x80 && (unicode.IsLetter(c) || unicode.IsDigit(c)))
+	}
+	if len(key) <= 100 && strings.IndexFunc(key, func(c rune) bool { return !plain(c) }) < 0 {
+		return key
+	}
+	return fmt.Sprintf("%.100q", key)
+}
+
+// checkEncoding looks for a byte-order mark and for bytes that are no UTF-8.
+func (r *Reader) checkEncoding() error {
+	if bytes.HasPrefix(r.src, []byte("\uFEFF")) {
+		return r.fault(Encoding, 0, "the text begins with a byte-order mark")
+	}
+	if utf8.Valid(r.src) {
+		return nil
+	}
+	for i := 0; i < len(r.src); {
+		c, n := utf8.DecodeRune(r.src[i:])
+		if c == utf8.RuneError && n == 1 {
+			line, col := position(r.src, i)
+			return &Fault{Kind: Encoding, Offset: i, Line: line, Column: col + 1, Message: fmt.Sprintf("the byte %#02x is no UTF-8", r.src[i])}
+		}
+		i += n
+	}
+	return nil
+}
+
+// position is the 1-based line and the number of characters before the offset on that line.
+func position(src []byte, at int) (line, col int) {
+	before := src[:at]
+	start := bytes.LastIndexByte(before, '\n') + 1
+	return bytes.Count(before, []byte{'\n'}) + 1, utf8.RuneCount(before[start:])
+}

@@ -1,0 +1,130 @@
+package strictjson
+
+import (
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// text reads the string at pos and returns what it stands for.
+func (r *Reader) text() (string, error) {
+	start := r.pos + 1
+	p := start
+	for p < len(r.src) && r.src[p] != '"' && r.src[p] != '\\' && r.src[p] >= 0x20 {
+		p++
+	}
+	if p < len(r.src) && r.src[p] == '"' {
+		r.pos = p + 1
+		return string(r.src[start:p]), nil
+	}
+	var b strings.Builder
+	b.Write(r.src[start:p])
+	for p < len(r.src) {
+		switch c := r.src[p]; {
+		case c == '"':
+			r.pos = p + 1
+			return b.String(), nil
+		case c == '\\':
+			next, err := r.escape(&b, p)
+			if err != nil {
+				return "", err
+			}
+			p = next
+		case c < 0x20:
+			return "", r.fault(Syntax, p, "the control character %#02x stands unescaped in a text", c)
+		default:
+			b.WriteByte(c)
+			p++
+		}
+	}
+	return "", r.fault(Syntax, r.pos, "the text that begins here has no closing quote")
+}
+
+const shortEscapes = "\"\"\\\\//b\bf\fn\nr\rt\t"
+
+// escape writes what the escape at p stands for and returns the offset after it.
+func (r *Reader) escape(b *strings.Builder, p int) (int, error) {
+	if p+1 >= len(r.src) {
+		return 0, r.fault(Syntax, p, "the text ends inside an escape")
+	}
+	c := r.src[p+1]
+	if c != 'u' {
+		for i := 0; i < len(shortEscapes); i += 2 {
+			if shortEscapes[i] == c {
+				if c == 'b' || c == 'f' {
+					if err := r.control(p, rune(shortEscapes[i+1])); err != nil {
+						return 0, err
+					}
+				}
+				b.WriteByte(shortEscapes[i+1])
+				return p + 2, nil
+			}
+		}
+		return 0, r.fault(Syntax, p, "an escape JSON does not have; it has \\\" \\\\ \\/ \\b \\f \\n \\r \\t and \\u with four hex digits")
+	}
+	unit, ok := r.hex4(p + 2)
+	if !ok {
+		return 0, r.fault(Syntax, p, "\\u is not followed by four hex digits")
+	}
+	p0, end := p, p+6
+	if utf16.IsSurrogate(unit) {
+		if low, ok := r.lowAfter(end); ok && unit < 0xDC00 {
+			b.WriteRune(utf16.DecodeRune(unit, low))
+			return end + 6, nil
+		}
+		if err := r.tolerate(Surrogate, p0, "the escape \\u%04x is half of a surrogate pair without the other", unit); err != nil {
+			return 0, err
+		}
+		writeWTF8(b, unit)
+		return end, nil
+	}
+	if err := r.control(p0, unit); err != nil {
+		return 0, err
+	}
+	b.WriteRune(unit)
+	return end, nil
+}
+
+// control reports an escaped control character other than tab and the line ends.
+func (r *Reader) control(at int, c rune) error {
+	if c >= 0x20 || c == '\t' || c == '\n' || c == '\r' {
+		return nil
+	}
+	return r.tolerate(Control, at, "the text holds the control character U+%04X", c)
+}
+
+// lowAfter reads a low surrogate's escape at p.
+func (r *Reader) lowAfter(p int) (rune, bool) {
+	if p+1 >= len(r.src) || r.src[p] != '\\' || r.src[p+1] != 'u' {
+		return 0, false
+	}
+	low, ok := r.hex4(p + 2)
+	return low, ok && low >= 0xDC00 && low <= 0xDFFF
+}
+
+func (r *Reader) hex4(p int) (rune, bool) {
+	if p+4 > len(r.src) {
+		return 0, false
+	}
+	var v rune
+	for _, c := range r.src[p : p+4] {
+		switch {
+		case c >= '0' && c <= '9':
+			v = v<<4 | rune(c-'0')
+		case c >= 'a' && c <= 'f':
+			v = v<<4 | rune(c-'a'+10)
+		case c >= 'A' && c <= 'F':
+			v = v<<4 | rune(c-'A'+10)
+		default:
+			return 0, false
+		}
+	}
+	return v, true
+}
+
+// writeWTF8 writes a surrogate in the three bytes that UTF-8's scheme gives it (WTF-8).
+func writeWTF8(b *strings.Builder, c rune) {
+	b.WriteByte(0xE0 | byte(c>>12))
+	b.WriteByte(utf8.RuneSelf | byte(c>>6)&0x3F)
+	b.WriteByte(utf8.RuneSelf | byte(c)&0x3F)
+}
