@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -121,7 +122,7 @@ func TestVerifyRefuses(t *testing.T) {
 		{"other payload type", edit(func(m map[string]any) { m["payloadType"] = "application/json" }), trust, "", at, receipt.Malformed},
 		{"no signature", edit(func(m map[string]any) { m["signatures"] = []any{} }), trust, "", at, receipt.Untrusted},
 		{"17 signatures", edit(func(m map[string]any) {
-			m["signatures"] = slicesRepeat(m["signatures"].([]any)[0], 17)
+			m["signatures"] = slices.Repeat(m["signatures"].([]any), 17)
 		}), trust, "", at, receipt.Malformed},
 		{"another key", env, strangers, "", at, receipt.Untrusted},
 		{"nobody trusted", env, receipt.TrustSet{}, "", at, receipt.Untrusted},
@@ -143,14 +144,6 @@ func TestVerifyRefuses(t *testing.T) {
 	if _, err := receipt.Verify(env, trust, "", issued.Add(receipt.Lifetime-1)); err != nil {
 		t.Errorf("last moment: %v", err)
 	}
-}
-
-func slicesRepeat(x any, n int) []any {
-	out := make([]any, n)
-	for i := range out {
-		out[i] = x
-	}
-	return out
 }
 
 // A receipt that says too little or the impossible is not signed.
