@@ -2,6 +2,8 @@ module github.com/gatehouse-registry/gatehouse
 
 go 1.26.0
 
+tool honnef.co/go/tools/cmd/staticcheck
+
 require (
 	github.com/VividCortex/ewma v1.2.0 // indirect
 	github.com/acarl005/stripansi v0.0.0-20180116102854-5a71ef0e047d // indirect

@@ -6,5 +6,5 @@ import "embed"
 
 // FS holds the folders vectors, corpus, launch and packs.
 //
-//go:embed all:vectors all:corpus
+//go:embed all:vectors all:corpus all:packs
 var FS embed.FS

@@ -1,0 +1,42 @@
+# Gatehouse. `make demo` and `make test` do all the set-up themselves; the other targets say what they need.
+
+GO      ?= go
+TAGS    := nomsgpack
+BIN     := bin/sf
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LDFLAGS := -s -w -X github.com/gatehouse-registry/gatehouse/cli.Version=$(VERSION)
+FUZZTIME ?= 10s
+export CGO_ENABLED ?= 0
+
+.PHONY: build demo test race fuzz bench accept lint clean
+
+build: ## the one static binary
+	$(GO) build -trimpath -tags $(TAGS) -ldflags '$(LDFLAGS)' -o $(BIN) ./cli/sf
+
+demo: build ## the main job from publish to launch, every step checked
+	$(GO) run -tags $(TAGS) ./cli/demo -sf $(BIN)
+
+test: lint ## every test, the race detector where there is a C compiler, and each fuzz target for FUZZTIME
+	$(GO) test -tags $(TAGS) ./...
+	$(MAKE) race
+	$(MAKE) fuzz
+
+race: ## the packages with concurrency, under the race detector; CI always has a C compiler
+	@sh scripts/race.sh '$(GO)' '$(TAGS)'
+
+fuzz: ## every native fuzz target, FUZZTIME each
+	@sh scripts/fuzz.sh '$(GO)' '$(TAGS)' '$(FUZZTIME)'
+
+bench: ## benchmarks as ratios against a floor of the same run
+	$(GO) test -tags $(TAGS) -run '^$$' -bench . -benchtime 1s ./digest/... ./admission/... ./registry/...
+
+accept: build ## the unmodified clients of both platforms; needs python3 >= 3.11, git and a Python index
+	sh scripts/accept.sh $(BIN)
+
+lint:
+	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo "gofmt would change these files"; exit 1; }
+	$(GO) vet -tags $(TAGS) ./...
+	$(GO) tool staticcheck -tags $(TAGS) ./...
+
+clean:
+	rm -rf bin

@@ -1,0 +1,167 @@
+// Package gatehouse_test holds the shape of the module: which room may import which, and who alone may touch gin,
+// SQL and S3 (design: section 1, "Imports point one way").
+package gatehouse_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/gatehouse-registry/gatehouse"
+
+// layers orders the rooms: a room may import its own and those to the right of it, nothing to the left. Rooms of one
+// entry are side by side and must not import each other unless beside says so.
+var layers = [][]string{
+	{"cli/sf", "cli/demo"},
+	{"cli"},
+	{"registry/server", "registry/client"},
+	{"web", "registry/api", "registry/oci"},
+	{"registry/httperr"},
+	{"registry/blobstore", "registry/metastore", "registry/trust"},
+	{"registry"},
+	{"registry/auth", "launchverify"},
+	{"admission"},
+	{"admission/"},
+	{"digest"},
+	{"testdata"},
+}
+
+// only lists who alone may import a module, by prefix of the importing package.
+var only = map[string][]string{
+	"github.com/gin-gonic/gin":      {"registry/server", "registry/api", "web"},
+	"database/sql":                  {"registry/metastore"},
+	"modernc.org/sqlite":            {"registry/metastore"},
+	"github.com/minio/minio-go/v7":  {"registry/blobstore/s3"},
+	"github.com/spf13/cobra":        {"cli"},
+	"oras.land/oras-go/v2":          {"registry/client", "cli"},
+	"github.com/sigstore/sigstore":  {"registry/trust", "admission/receipt"},
+	"github.com/pressly/goose/v3":   {"registry/metastore"},
+	"github.com/vbauerster/mpb/v8":  {"cli"},
+	"golang.org/x/crypto":           {"registry/auth"},
+	"golang.org/x/sys":              {"launchverify", "cli"},
+	"github.com/klauspost/compress": {"admission/archive"},
+	"go.yaml.in/yaml/v4":            {"admission/pyyaml", "registry/server"},
+	"github.com/gowebpki/jcs":       {"digest/canonical"},
+	"github.com/prometheus/":        {"registry/server"},
+	"github.com/opencontainers/":    {"admission/pack", "registry/client", "registry/oci", "cli"},
+}
+
+// never lists what a room must not reach, not even through others.
+var never = map[string][]string{
+	"digest":       {"net", "net/http", "database/sql"},
+	"admission":    {"net/http", "database/sql", "github.com/gin-gonic/gin"},
+	"launchverify": {"database/sql", "github.com/gin-gonic/gin", module + "/registry"},
+	"registry":     {"net/http", "database/sql", "github.com/gin-gonic/gin"},
+}
+
+type goPackage struct {
+	ImportPath string
+	Imports    []string
+	Deps       []string
+}
+
+// packages lists the module's packages without their tests.
+func packages(t *testing.T) []goPackage {
+	t.Helper()
+	out, err := exec.Command("go", "list", "-json=ImportPath,Imports,Deps", "./...").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	var all []goPackage
+	for dec := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p goPackage
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			return all
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, p)
+	}
+}
+
+// room is the package's path below the module, "" for one of another module.
+func room(path string) string {
+	if path == module {
+		return "."
+	}
+	r, ok := strings.CutPrefix(path, module+"/")
+	if !ok {
+		return ""
+	}
+	return r
+}
+
+// layer finds the layer of a room by the longest name that fits; a name that ends in a slash fits only what lies
+// below it.
+func layer(r string) int {
+	best, at := -1, -1
+	for i, names := range layers {
+		for _, n := range names {
+			fits := r == n || strings.HasPrefix(r, strings.TrimSuffix(n, "/")+"/")
+			if strings.HasSuffix(n, "/") {
+				fits = strings.HasPrefix(r, n)
+			}
+			if fits && len(n) > best {
+				best, at = len(n), i
+			}
+		}
+	}
+	return at
+}
+
+func TestImportsPointOneWay(t *testing.T) {
+	for _, p := range packages(t) {
+		from := room(p.ImportPath)
+		if layer(from) < 0 && from != "." {
+			t.Errorf("%s has no place in the layers", from)
+		}
+		for _, imp := range p.Imports {
+			to := room(imp)
+			if to != "" && layer(to) < layer(from) {
+				t.Errorf("%s imports %s, which lies above it", from, to)
+			}
+		}
+	}
+}
+
+func TestWhoMayImportWhat(t *testing.T) {
+	for _, p := range packages(t) {
+		from := room(p.ImportPath)
+		for _, imp := range p.Imports {
+			for guarded, allowed := range only {
+				if !strings.HasPrefix(imp, guarded) {
+					continue
+				}
+				if !slices.ContainsFunc(allowed, func(a string) bool { return from == a || strings.HasPrefix(from, a+"/") }) {
+					t.Errorf("%s imports %s, which only %v may", from, imp, allowed)
+				}
+			}
+		}
+	}
+}
+
+func TestWhatNoRoomReaches(t *testing.T) {
+	for _, p := range packages(t) {
+		from := room(p.ImportPath)
+		for guarded, forbidden := range never {
+			inside := from == guarded || strings.HasPrefix(from, guarded+"/")
+			if guarded == "registry" {
+				inside = from == "registry" // the domain alone; its adapters exist for these
+			}
+			if !inside {
+				continue
+			}
+			for _, dep := range p.Deps {
+				if slices.Contains(forbidden, dep) {
+					t.Errorf("%s reaches %s", from, dep)
+				}
+			}
+		}
+	}
+}

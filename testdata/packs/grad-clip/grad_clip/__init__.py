@@ -1,0 +1,1 @@
+"""Gradient clipping with a decaying bound."""
