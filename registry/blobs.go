@@ -117,46 +117,121 @@ func (s *Service) UploadStatus(ctx context.Context, p auth.Principal, repository
 	return s.blobs.UploadSize(ctx, id)
 }
 
-// AppendUpload adds bytes at offset, or at the end when offset is negative, and gives the new size.
+// Chunk is a piece of an upload.
+type Chunk struct {
+	Offset int64     // the place of its first byte; negative: behind what the session holds
+	Size   int64     // in bytes; negative when the sender did not say
+	Body   io.Reader // ends with io.EOF after Size bytes
+}
+
+// AppendUpload adds a chunk and gives the new size. When the body fails, what came of it stays.
 // Errors: BlobUploadUnknown, RangeInvalid, TooLarge.
-func (s *Service) AppendUpload(ctx context.Context, p auth.Principal, repository, id string, offset int64, r io.Reader) (int64, error) {
+func (s *Service) AppendUpload(ctx context.Context, p auth.Principal, repository, id string, c Chunk) (int64, error) {
 	if err := s.findUpload(ctx, p, repository, id); err != nil {
 		return 0, err
 	}
-	if offset < 0 {
+	if c.Offset < 0 {
 		size, err := s.blobs.UploadSize(ctx, id)
 		if err != nil {
 			return 0, err
 		}
-		offset = size
+		c.Offset = size
 	}
-	return s.blobs.AppendUpload(ctx, id, offset, r, s.set.MaxBlob)
+	return s.blobs.AppendUpload(ctx, id, c.Offset, c.Body, s.set.MaxBlob)
 }
 
-// FinishUpload adds what r still brings and turns the session into a blob of the repository. The 2xx that follows
-// means that the bytes are on disk and the row committed. Errors: as AppendUpload, and DigestInvalid.
-func (s *Service) FinishUpload(ctx context.Context, p auth.Principal, repository, id string, offset int64, r io.Reader, d digest.Digest) (digest.Descriptor, error) {
-	if _, err := s.AppendUpload(ctx, p, repository, id, offset, r); err != nil {
+// FinishUpload adds the last chunk, which may be empty, and turns the session into a blob of the repository. The 2xx
+// that follows means that the bytes are on disk and the row committed. A body that brings the whole blob never touches
+// the session, so that a client whose connection broke may send it again. Errors: as AppendUpload, and DigestInvalid.
+func (s *Service) FinishUpload(ctx context.Context, p auth.Principal, repository, id string, c Chunk, d digest.Digest) (digest.Descriptor, error) {
+	if err := s.findUpload(ctx, p, repository, id); err != nil {
+		return digest.Descriptor{}, err
+	}
+	held, err := s.blobs.UploadSize(ctx, id)
+	if err != nil {
+		return digest.Descriptor{}, err
+	}
+	var desc digest.Descriptor
+	if held == 0 && c.Offset <= 0 && c.Size >= 0 {
+		if desc, err = s.storeBlob(ctx, digest.Descriptor{Digest: d, Size: c.Size}, c.Body); err == nil {
+			err = s.blobs.AbortUpload(ctx, id)
+		}
+	} else {
+		desc, err = s.commitUpload(ctx, id, held, c, d)
+	}
+	if err != nil {
+		return desc, err
+	}
+	return desc, s.linkBlob(ctx, repository, desc, id)
+}
+
+// commitUpload adds the last chunk to a session that holds bytes, and ends it.
+func (s *Service) commitUpload(ctx context.Context, id string, held int64, c Chunk, d digest.Digest) (digest.Descriptor, error) {
+	if c.Offset < 0 {
+		c.Offset = held
+	}
+	if _, err := s.blobs.AppendUpload(ctx, id, c.Offset, c.Body, s.set.MaxBlob); err != nil {
 		return digest.Descriptor{}, err
 	}
 	desc, err := s.blobs.CommitUpload(ctx, id, d)
-	if err != nil {
-		if mismatch, ok := errors.AsType[*digest.MismatchError](err); ok {
-			return desc, Errorf(DigestInvalid, "uploaded content: %w", mismatch)
+	desc.MediaType = blobMediaType
+	return desc, uploadMismatch(err)
+}
+
+// PutBlob stores a whole blob at once. Errors: TooLarge, DigestInvalid.
+func (s *Service) PutBlob(ctx context.Context, p auth.Principal, repository string, d digest.Digest, c Chunk) (digest.Descriptor, error) {
+	if c.Size < 0 {
+		u, err := s.StartUpload(ctx, p, repository)
+		if err != nil {
+			return digest.Descriptor{}, err
+		}
+		desc, err := s.FinishUpload(ctx, p, repository, u.ID, c, d)
+		if err != nil {
+			err = errors.Join(err, s.dropUpload(context.WithoutCancel(ctx), u.ID))
 		}
 		return desc, err
 	}
-	desc.MediaType = "application/octet-stream"
-	err = s.meta.Update(ctx, func(tx Tx) error {
+	if err := s.authorizePush(ctx, p, repository); err != nil {
+		return digest.Descriptor{}, err
+	}
+	desc, err := s.storeBlob(ctx, digest.Descriptor{Digest: d, Size: c.Size}, c.Body)
+	if err != nil {
+		return desc, err
+	}
+	return desc, s.linkBlob(ctx, repository, desc, "")
+}
+
+// blobMediaType is what a blob is known as; only manifests say what theirs are.
+const blobMediaType = "application/octet-stream"
+
+// storeBlob stores bytes whose digest and size the sender said beforehand.
+func (s *Service) storeBlob(ctx context.Context, want digest.Descriptor, r io.Reader) (digest.Descriptor, error) {
+	if want.Size > s.set.MaxBlob {
+		return want, Errorf(TooLarge, "the blob has %d bytes, at most %d are allowed", want.Size, s.set.MaxBlob)
+	}
+	want.MediaType = blobMediaType
+	return want, uploadMismatch(s.blobs.Put(ctx, want, r))
+}
+
+// linkBlob makes a stored blob one of the repository and ends the session it came by, if any.
+func (s *Service) linkBlob(ctx context.Context, repository string, desc digest.Descriptor, upload string) error {
+	return s.meta.Update(ctx, func(tx Tx) error {
 		if err := s.ensureRepository(tx, repository); err != nil {
 			return err
 		}
-		if err := tx.LinkBlob(repository, desc, s.now()); err != nil {
+		if err := tx.LinkBlob(repository, desc, s.now()); err != nil || upload == "" {
 			return err
 		}
-		return tx.DeleteUpload(id)
+		return tx.DeleteUpload(upload)
 	})
-	return desc, err
+}
+
+// uploadMismatch is the client's error when the bytes are not those of the digest.
+func uploadMismatch(err error) error {
+	if mismatch, ok := errors.AsType[*digest.MismatchError](err); ok {
+		return Errorf(DigestInvalid, "uploaded content: %w", mismatch)
+	}
+	return err
 }
 
 // CancelUpload ends a session. Errors: BlobUploadUnknown.
@@ -204,6 +279,12 @@ func (s *Service) findUpload(ctx context.Context, p auth.Principal, repository, 
 		}
 		return nil
 	})
+}
+
+// MayPush reports, as an error, why the principal may not push to the repository, before a body is read.
+// Errors: NameInvalid, Unauthorized, Denied.
+func (s *Service) MayPush(ctx context.Context, p auth.Principal, repository string) error {
+	return s.authorizePush(ctx, p, repository)
 }
 
 // authorizePush checks the name and the right to write there.

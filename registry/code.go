@@ -6,6 +6,7 @@ package registry
 import (
 	"errors"
 	"fmt"
+	"time"
 )
 
 // Code classifies an error for clients. The OCI codes keep the spelling of the distribution specification.
@@ -29,7 +30,8 @@ const (
 	Unsupported         Code = "UNSUPPORTED"
 	TooManyRequests     Code = "TOOMANYREQUESTS"
 
-	RangeInvalid     Code = "RANGE_INVALID"     // a range or an upload offset that does not fit
+	RangeInvalid     Code = "RANGE_INVALID" // a range or an upload offset that does not fit
+	PageInvalid      Code = "PAGINATION_NUMBER_INVALID"
 	VersionImmutable Code = "VERSION_IMMUTABLE" // a version, or what it protects, can't be written again
 	Conflict         Code = "CONFLICT"          // any other clash with what exists
 	TooLarge         Code = "TOO_LARGE"         // a size limit
@@ -70,6 +72,7 @@ var meanings = map[Code]Meaning{
 	Unsupported:         {405, 1, "the operation is not supported"},
 	TooManyRequests:     {429, 1, "too many requests"},
 	RangeInvalid:        {416, 1, "range not satisfiable"},
+	PageInvalid:         {400, 2, "the size of a page is a number, 0 or more"},
 	VersionImmutable:    {409, 6, "versions are immutable"},
 	Conflict:            {409, 6, "conflict"},
 	TooLarge:            {413, 3, "too large"},
@@ -108,6 +111,8 @@ type Error struct {
 	Message string // "" means the code's text
 	Detail  any    // for AdmissionDenied the Decision; else nil or a small JSON value
 	Err     error  // the cause, for logs only
+	// RetryAfter is when to try again, for TooManyRequests and Unavailable; 0 leaves it to the edge.
+	RetryAfter time.Duration
 }
 
 // Errorf makes an Error. A %w verb keeps its operand as the hidden cause and shows it in the message.

@@ -1,0 +1,183 @@
+// Package httperr turns errors into HTTP answers, and is the only place that does. A handler returns its error; Write
+// finds the status and the public text in the registry's one table of codes and answers in the form that the
+// clients of the route can read.
+//
+// A *registry.Error and a *rule.Denied say what clients may see. Of any other error they see nothing but a request id;
+// its cause is logged here, once. A client that has gone away gets no body.
+package httperr
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"math"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/gatehouse-registry/gatehouse/admission/rule"
+	"github.com/gatehouse-registry/gatehouse/registry"
+)
+
+// Form is the shape of the errors of a family of routes.
+type Form uint8
+
+// The forms.
+const (
+	OCI Form = iota // /v2: {"errors":[{"code","message","detail"}]}, as distribution-spec says
+	API             // /api: {"detail":"title\n- violation\n- violation","decision":{…}}, as both real clients read it (wire.md 1)
+)
+
+// statusClientGone is what is logged when nobody waits for the answer any more; it never goes over the wire.
+const statusClientGone = 499
+
+// Times to wait when an error that passes names none.
+const (
+	busyRetry        = time.Second
+	unavailableRetry = 5 * time.Second
+)
+
+// Write answers r with err in the given form. The handler must not have written anything. log takes the cause of what
+// is the server's fault.
+func Write(w http.ResponseWriter, r *http.Request, log *slog.Logger, form Form, err error) {
+	if errors.Is(r.Context().Err(), context.Canceled) {
+		log.DebugContext(r.Context(), "client gone", "status", statusClientGone, "method", r.Method, "path", r.URL.Path, "err", err)
+		return
+	}
+	a := newAnswer(err)
+	id := RequestID(r.Context())
+	if a.code == registry.Internal {
+		if id == "" {
+			id = NewRequestID()
+		}
+		a.message += " (request " + id + ")"
+	}
+	if a.ours() {
+		log.ErrorContext(r.Context(), "request failed", "status", a.status, "code", string(a.code), "method", r.Method,
+			"path", r.URL.Path, "request", id, "err", err, "cause", hiddenCause(err))
+	}
+	head(w.Header(), a, form, id)
+	w.WriteHeader(a.status)
+	w.Write(a.body(form)) // a client that is gone is no fault of ours
+}
+
+// head sets the headers of an answer, and removes those of the success that did not come about.
+func head(h http.Header, a answer, form Form, requestID string) {
+	for _, name := range []string{"Content-Length", "Content-Encoding", "Etag", "Last-Modified", "Cache-Control"} {
+		h.Del(name)
+	}
+	h.Set("Content-Type", "application/json")
+	h.Set("X-Content-Type-Options", "nosniff")
+	if requestID != "" {
+		h.Set(RequestIDHeader, requestID)
+	}
+	switch a.status {
+	case http.StatusUnauthorized:
+		h.Set("WWW-Authenticate", challenges[form])
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
+		h.Set("Retry-After", strconv.Itoa(int(math.Ceil(a.retry.Seconds()))))
+	}
+}
+
+// challenges say how to sign in. OCI clients send a token as the password of Basic.
+var challenges = map[Form]string{OCI: `Basic realm="Gatehouse"`, API: `Bearer realm="Gatehouse"`}
+
+// answer is an error as clients may see it.
+type answer struct {
+	code     registry.Code
+	status   int
+	message  string
+	decision *rule.Decision // of a gate that refused
+	detail   any
+	retry    time.Duration
+}
+
+// newAnswer classifies an error. The outermost *registry.Error counts, except that a gate's refusal always shows.
+func newAnswer(err error) answer {
+	var a answer
+	e, public := errors.AsType[*registry.Error](err)
+	switch {
+	case public:
+		a = answer{code: e.Code, message: e.Error(), detail: e.Detail, retry: e.RetryAfter}
+	case errors.Is(err, context.DeadlineExceeded):
+		a = answer{code: registry.Unavailable}
+	default:
+		a = answer{code: registry.Internal}
+	}
+	if d := refusal(err, a.detail); d != nil {
+		a.decision, a.detail = d, nil
+		if !public || e.Code == registry.AdmissionDenied {
+			a.code, a.message = codeOf(*d), title(*d)
+		}
+	}
+	meaning := a.code.Meaning()
+	a.status = meaning.Status
+	if a.status == http.StatusInternalServerError {
+		a = answer{code: registry.Internal, status: a.status}
+	}
+	if a.message == "" {
+		a.message = meaning.Text
+	}
+	if a.retry <= 0 {
+		a.retry = busyRetry
+		if a.status == http.StatusServiceUnavailable {
+			a.retry = unavailableRetry
+		}
+	}
+	return a
+}
+
+// ours reports whether an operator must hear of it: the fault is the server's, or that of something it needs.
+func (a answer) ours() bool { return a.code == registry.Internal || a.code == registry.Unavailable }
+
+// refusal finds the decision that an error carries.
+func refusal(err error, detail any) *rule.Decision {
+	if denied, ok := errors.AsType[*rule.Denied](err); ok {
+		return &denied.Decision
+	}
+	switch d := detail.(type) {
+	case rule.Decision:
+		return &d
+	case *rule.Decision:
+		return d
+	}
+	return nil
+}
+
+// codeOf is the code of a refusal: by the gravest violation (design.md 9), and where only the content is wrong, by
+// the gate (wire.md 4.3 and 6).
+func codeOf(d rule.Decision) registry.Code {
+	switch class := d.Class(); {
+	case class == rule.Forbidden:
+		return registry.Denied
+	case class == rule.TooLarge:
+		return registry.TooLarge
+	case class == rule.Conflict:
+		return registry.Conflict
+	case d.Gate == rule.Publish:
+		return registry.ManifestInvalid
+	}
+	return registry.AdmissionDenied
+}
+
+// hiddenCause is the text of the cause that a public error hides, "" when it hides none.
+func hiddenCause(err error) string {
+	if e, ok := errors.AsType[*registry.Error](err); ok && e.Err != nil {
+		return e.Err.Error()
+	}
+	return ""
+}
+
+func (a answer) body(form Form) []byte {
+	shape := answer.envelope
+	if form == API {
+		shape = answer.forClients
+	}
+	body, err := json.Marshal(shape(a))
+	if err != nil { // a detail that is no JSON value
+		a.detail, a.decision = nil, nil
+		body, _ = json.Marshal(shape(a))
+	}
+	return append(body, '\n')
+}
