@@ -13,6 +13,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 
 	"github.com/gatehouse-registry/gatehouse/digest"
 )
@@ -24,7 +26,8 @@ type Kind uint8
 const (
 	// Counted is a regular file, or a link to one inside the tree, whose bytes enter both digests.
 	Counted Kind = iota
-	// Excluded is a file that the content digest leaves out (packs.md 1.2).
+	// Excluded is a file or a whole folder that the content digest leaves out (packs.md 1.2). What lies below
+	// such a folder is not listed.
 	Excluded
 	// Folder is a directory. Only a directory listing has them; archives of packs hold none.
 	Folder
@@ -32,7 +35,8 @@ const (
 	FolderLink
 	// Dangling is a link that resolves to nothing, or to itself.
 	Dangling
-	// Outside is a link that leaves the tree. It has no digest of ours.
+	// Outside is a link that leaves the tree, or that can't be followed within a fixed amount of work. A tree
+	// with one has no digest of ours.
 	Outside
 	// Special is a FIFO, socket or device.
 	Special
@@ -52,7 +56,8 @@ type Entry struct {
 	Head       []byte   // the first HeadSize bytes of a Counted entry
 }
 
-// Listing is what hashing a tree found.
+// Listing is what hashing a tree found. Both digests are zero when an entry is Outside or the path of a Counted
+// one is not UTF-8: such a tree has no digest.
 type Listing struct {
 	Content digest.Digest // the platforms' name of the tree
 	Tree    digest.Digest // the proof of the tree
@@ -72,12 +77,11 @@ func (l *Listing) Counted(yield func(Entry) bool) {
 
 // Lookup finds the entry at path.
 func (l *Listing) Lookup(path string) (Entry, bool) {
-	for _, e := range l.Entries {
-		if e.Path == path {
-			return e, true
-		}
+	i, ok := slices.BinarySearchFunc(l.Entries, path, func(e Entry, path string) int { return strings.Compare(e.Path, path) })
+	if !ok {
+		return Entry{}, false
 	}
-	return Entry{}, false
+	return l.Entries[i], true
 }
 
 // Tree is a hashed tree whose counted files can be read again: what a directory and a checked archive have in
@@ -90,9 +94,10 @@ type Tree interface {
 // ErrTooLarge is returned by ReadFile for a file above its limit.
 var ErrTooLarge = errors.New("file too large")
 
-// ReadFile reads a counted file of at most limit bytes.
+// ReadFile reads a counted file of at most limit bytes and verifies it against the listing.
 func ReadFile(t Tree, path string, limit int64) ([]byte, error) {
-	if e, ok := t.Listing().Lookup(path); ok && e.Size > limit {
+	e, ok := t.Listing().Lookup(path)
+	if ok && e.Size > limit {
 		return nil, fmt.Errorf("%s: %w: %d bytes, at most %d allowed", path, ErrTooLarge, e.Size, limit)
 	}
 	f, err := t.Open(path)
@@ -100,5 +105,6 @@ func ReadFile(t Tree, path string, limit int64) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, limit))
+	// One byte above the size, so that the reader comes to its end and with it to its verdict on the bytes.
+	return io.ReadAll(io.LimitReader(f, e.Size+1))
 }

@@ -1,0 +1,95 @@
+package tree_test
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/gatehouse-registry/gatehouse/digest/tree"
+)
+
+// Both benchmarks report how long OpenDir takes as a ratio to a plain yardstick that is measured in turn with it
+// in the same run.
+
+func benchDir(b *testing.B, files int, size int) string {
+	b.Helper()
+	dir := b.TempDir()
+	random := rand.NewChaCha8([32]byte{1})
+	buf := make([]byte, size)
+	for i := range files {
+		random.Read(buf)
+		path := filepath.Join(dir, fmt.Sprintf("pkg%d", i%10), fmt.Sprintf("module%04d.py", i))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			b.Fatal(err)
+		}
+		if err := os.WriteFile(path, buf, 0o644); err != nil {
+			b.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func benchOpenDir(b *testing.B, dir string, yardstick func()) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer root.Close()
+	var ours, plain time.Duration
+	for b.Loop() {
+		start := time.Now()
+		yardstick()
+		plain += time.Since(start)
+		start = time.Now()
+		if _, err := tree.OpenDir(root); err != nil {
+			b.Fatal(err)
+		}
+		ours += time.Since(start)
+	}
+	b.ReportMetric(float64(ours)/float64(plain), "x-of-plain")
+}
+
+// BenchmarkOpenDirLarge compares with one SHA-256 pass over the same bytes, already in memory, on one core.
+func BenchmarkOpenDirLarge(b *testing.B) {
+	dir := benchDir(b, 20, 3<<19)
+	data := make([]byte, 20*(3<<19))
+	rand.NewChaCha8([32]byte{2}).Read(data)
+	b.SetBytes(int64(len(data)))
+	benchOpenDir(b, dir, func() { sha256.Sum256(data) })
+}
+
+// BenchmarkOpenDirSmall compares with walking and reading the same files through os.Root, without a hash.
+func BenchmarkOpenDirSmall(b *testing.B) {
+	dir := benchDir(b, 1000, 4<<10)
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer root.Close()
+	benchOpenDir(b, dir, func() { readAll(b, root) })
+}
+
+func readAll(b *testing.B, root *os.Root) {
+	buf := make([]byte, 32<<10)
+	err := fs.WalkDir(root.FS(), ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		f, err := root.Open(path)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		_, err = io.CopyBuffer(io.Discard, struct{ io.Reader }{f}, buf)
+		return err
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+}

@@ -1,0 +1,186 @@
+package tree
+
+import (
+	"crypto/sha256"
+	"hash"
+	"io"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/gatehouse-registry/gatehouse/digest"
+)
+
+// The memory of a reading: at most maxReaders * ringSize * pieceSize bytes.
+const (
+	maxReaders = 4
+	ringSize   = 16
+	pieceSize  = 64 << 10
+)
+
+// reading reads and hashes the counted files of a directory on several cores. Reader k of n takes the files
+// k, k+n, k+2n, …, hashes each by itself and hands its bytes on through a ring of its own; one goroutine takes
+// from the rings in turn, which is path order, and feeds the content digest, a serial stream. A reader that is
+// ahead of that stream stops when its ring is full, and the one whose turn it is never waits for another, so
+// the reading can't lock up and its memory is bounded.
+type reading struct {
+	dir     *Dir
+	files   []*Entry
+	limit   int64        // of all bytes; 0 is none
+	bytes   atomic.Int64 // read so far
+	readers []fileReader
+	done    chan struct{} // closed when the reading ends, early or not
+	wg      sync.WaitGroup
+}
+
+// piece is some bytes of a file in order; the last of a file has end set.
+type piece struct {
+	data []byte
+	end  bool
+	err  error
+}
+
+type fileReader struct {
+	h    hash.Hash
+	out  chan piece
+	free chan []byte // buffers of pieceSize
+}
+
+func newReading(d *Dir, files []*Entry, limit int64) *reading {
+	n := min(max(runtime.GOMAXPROCS(0), 2), maxReaders, len(files))
+	return &reading{dir: d, files: files, limit: limit, readers: make([]fileReader, n), done: make(chan struct{})}
+}
+
+// content reads everything and returns the content digest.
+func (r *reading) content() (digest.Digest, error) {
+	defer r.wg.Wait()
+	defer close(r.done)
+	for k := range r.readers {
+		r.start(k)
+	}
+	content := newContentHash()
+	for i, e := range r.files {
+		content.begin(e.Path)
+		if err := r.drain(&r.readers[i%len(r.readers)], content); err != nil {
+			return digest.Digest{}, err
+		}
+		content.end()
+	}
+	return content.digest(), nil
+}
+
+func (r *reading) start(k int) {
+	f := &r.readers[k]
+	*f = fileReader{h: sha256.New(), out: make(chan piece, ringSize), free: make(chan []byte, ringSize)}
+	for range ringSize {
+		f.free <- nil // made when first used: a tree of few files needs little
+	}
+	r.wg.Go(func() {
+		for i := k; i < len(r.files); i += len(r.readers) {
+			if err := r.read(f, r.files[i]); err != nil {
+				r.send(f, piece{err: err})
+				return
+			}
+		}
+	})
+}
+
+// drain feeds one file of f to the content digest.
+func (r *reading) drain(f *fileReader, content *contentHash) error {
+	for p := range f.out {
+		if p.err != nil {
+			return p.err
+		}
+		content.Write(p.data)
+		if p.data != nil {
+			f.free <- p.data[:cap(p.data)]
+		}
+		if p.end {
+			return nil
+		}
+	}
+	return io.ErrUnexpectedEOF
+}
+
+// read hashes the file e and hands its bytes on.
+func (r *reading) read(f *fileReader, e *Entry) error {
+	file, info, err := r.dir.open(*e)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	e.Executable = info.Mode()&0o111 != 0
+	if err := r.account(e.Path, 0, info.Size()); err != nil {
+		return err
+	}
+	f.h.Reset()
+	for end := false; !end; {
+		buf, ok := r.buffer(f)
+		if !ok {
+			return nil
+		}
+		var n int
+		if n, end, err = fill(file, buf); err != nil {
+			return err
+		}
+		if err := r.account(e.Path, n, 0); err != nil {
+			return err
+		}
+		if e.Size == 0 {
+			e.Head = slices.Clone(buf[:min(n, HeadSize)])
+		}
+		e.Size += int64(n)
+		f.h.Write(buf[:n])
+		if !r.send(f, piece{data: buf[:n], end: end}) {
+			return nil
+		}
+	}
+	f.h.Sum(e.SHA256[:0])
+	return nil
+}
+
+// account adds n bytes read and fails when these and the ahead bytes that are about to be read pass the limit.
+func (r *reading) account(path string, n int, ahead int64) error {
+	total := r.bytes.Add(int64(n)) + ahead
+	if r.limit > 0 && total > r.limit {
+		return &LimitError{What: "bytes", Path: path, Limit: r.limit, Found: total}
+	}
+	return nil
+}
+
+func (r *reading) buffer(f *fileReader) ([]byte, bool) {
+	select {
+	case buf := <-f.free:
+		if buf == nil {
+			buf = make([]byte, pieceSize)
+		}
+		return buf, true
+	case <-r.done:
+		return nil, false
+	}
+}
+
+func (r *reading) send(f *fileReader, p piece) bool {
+	select {
+	case f.out <- p:
+		return true
+	case <-r.done:
+		return false
+	}
+}
+
+// fill reads until buf is full or r ends.
+func fill(r io.Reader, buf []byte) (n int, end bool, err error) {
+	for n < len(buf) {
+		m, err := r.Read(buf[n:])
+		n += m
+		if err == io.EOF {
+			return n, true, nil
+		}
+		if err != nil {
+			return n, false, err
+		}
+	}
+	return n, false, nil
+}
