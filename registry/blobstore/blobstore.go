@@ -1,0 +1,178 @@
+// Package blobstore is the verified blob store. A Store stands above every back-end and is the only place where bytes
+// are compared with their digest and size: a Backend moves bytes and never hashes, and nothing else may hand bytes to
+// a Backend. So every blob that a Store gives was checked when it was stored.
+//
+// What a Store promises, whatever the back-end:
+//   - Put and CommitUpload are atomic: a blob is wholly there or wholly absent, at any step, for any reader.
+//   - What Put, AppendUpload and CommitUpload acknowledged is durable (file and folder are synced).
+//   - What fails leaves nothing behind, except that an upload session keeps the bytes that came before its reader failed.
+//   - Memory is a few buffers a call, however large the blob; an upload session that is open costs one running hash.
+package blobstore
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"iter"
+
+	"github.com/gatehouse-registry/gatehouse/digest"
+	"github.com/gatehouse-registry/gatehouse/registry"
+)
+
+// Backend keeps blobs and upload sessions by names that the Store has checked: digests are never zero, upload ids
+// match ValidUploadID. What is absent is reported with an error that wraps fs.ErrNotExist. A full disk is an
+// *registry.Error of Code Unavailable. All methods are safe for concurrent use.
+type Backend interface {
+	Stat(ctx context.Context, d digest.Digest) (int64, error)
+	Open(ctx context.Context, d digest.Digest) (registry.Blob, int64, error)
+	// Put stores what r gives under want.Digest, atomically and durably, replacing what is there. r ends with io.EOF
+	// only when it gave exactly want's bytes; when it ends in any other way nothing may be left.
+	Put(ctx context.Context, want digest.Descriptor, r io.Reader) error
+	// Settle makes a blob that is visible durable: its Put may be on its way, or a process may have died in it.
+	Settle(ctx context.Context, d digest.Digest) error
+	// Delete and RemoveUpload remove what may be absent.
+	Delete(ctx context.Context, d digest.Digest) error
+	All(ctx context.Context) iter.Seq2[digest.Descriptor, error]
+
+	// CreateUpload fails with an error that wraps fs.ErrExist when the id is taken.
+	CreateUpload(ctx context.Context, id string) error
+	StatUpload(ctx context.Context, id string) (int64, error)
+	OpenUpload(ctx context.Context, id string) (registry.Blob, int64, error)
+	// AppendUpload opens a session for writing at its end and gives its size. The Store opens one at a time.
+	AppendUpload(ctx context.Context, id string) (Staging, int64, error)
+	// StoreUpload makes the session's bytes, which the Store has verified, the blob d, atomically and durably, and
+	// ends the session.
+	StoreUpload(ctx context.Context, id string, d digest.Descriptor) error
+	RemoveUpload(ctx context.Context, id string) error
+	Uploads(ctx context.Context) iter.Seq2[registry.UploadSession, error]
+
+	Close() error
+}
+
+// Staging is an upload session that is open for writing at its end.
+type Staging interface {
+	io.WriteCloser
+	Truncate(size int64) error // cuts the session to its first size bytes
+	Sync() error               // makes what was written, and the session itself, durable
+}
+
+// Store is a registry.BlobStore over a Backend.
+type Store struct {
+	backend  Backend
+	sessions sessions
+}
+
+var _ registry.BlobStore = (*Store)(nil)
+
+// New makes the verified store above b. Close closes b too.
+func New(b Backend) *Store {
+	return &Store{backend: b, sessions: sessions{open: map[string]*session{}}}
+}
+
+// Close closes the back-end. Upload sessions stay for the next process.
+func (s *Store) Close() error { return s.backend.Close() }
+
+// Stat implements registry.BlobStore.
+func (s *Store) Stat(ctx context.Context, d digest.Digest) (int64, error) {
+	if err := checkBlob(ctx, d); err != nil {
+		return 0, err
+	}
+	size, err := s.backend.Stat(ctx, d)
+	return size, blobError(d, err)
+}
+
+// Open implements registry.BlobStore.
+func (s *Store) Open(ctx context.Context, d digest.Digest) (registry.Blob, int64, error) {
+	if err := checkBlob(ctx, d); err != nil {
+		return nil, 0, err
+	}
+	blob, size, err := s.backend.Open(ctx, d)
+	return blob, size, blobError(d, err)
+}
+
+// Put implements registry.BlobStore. The bytes of a blob that is already there are verified, not written.
+func (s *Store) Put(ctx context.Context, want digest.Descriptor, r io.Reader) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if want.Digest.IsZero() {
+		return registry.Errorf(registry.DigestInvalid, "a blob needs a digest")
+	}
+	verified := digest.NewReader(&source{ctx: ctx, r: r}, want)
+	if size, err := s.backend.Stat(ctx, want.Digest); err == nil && size == want.Size {
+		if _, err := io.Copy(io.Discard, verified); err != nil {
+			return err
+		}
+		return s.backend.Settle(ctx, want.Digest)
+	}
+	return s.backend.Put(ctx, want, verified)
+}
+
+// Delete implements registry.BlobStore.
+func (s *Store) Delete(ctx context.Context, d digest.Digest) error {
+	if err := ctx.Err(); err != nil || d.IsZero() {
+		return err
+	}
+	return s.backend.Delete(ctx, d)
+}
+
+// All implements registry.BlobStore.
+func (s *Store) All(ctx context.Context) iter.Seq2[digest.Descriptor, error] {
+	return s.backend.All(ctx)
+}
+
+// Verify reads the blob again and compares it with want. Errors: registry.ErrBlobUnknown, *digest.MismatchError.
+func Verify(ctx context.Context, store registry.BlobStore, want digest.Descriptor) error {
+	blob, _, err := store.Open(ctx, want.Digest)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, digest.NewReader(&source{ctx: ctx, r: blob}, want))
+	return errors.Join(err, blob.Close())
+}
+
+// source is a reader that ends with its context. An error comes alone, never with bytes, and failed remembers it, so
+// that who copies can tell it from an error of the writing side.
+type source struct {
+	ctx     context.Context
+	r       io.Reader
+	pending error // came together with bytes: the next Read gives it
+	failed  error // what ended the reading, unless it was io.EOF
+}
+
+func (s *source) Read(p []byte) (n int, err error) {
+	if err = s.pending; err == nil {
+		err = s.ctx.Err()
+	}
+	if err == nil {
+		n, err = s.r.Read(p)
+	}
+	if n > 0 {
+		s.pending = err
+		return n, nil
+	}
+	if err != nil && err != io.EOF {
+		s.failed = err
+	}
+	return 0, err
+}
+
+// checkBlob refuses what can name no blob.
+func checkBlob(ctx context.Context, d digest.Digest) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if d.IsZero() {
+		return registry.Errorf(registry.BlobUnknown, "an empty digest names no blob")
+	}
+	return nil
+}
+
+// blobError turns a back-end's "not there" into the domain's.
+func blobError(d digest.Digest, err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return registry.Errorf(registry.BlobUnknown, "there is no blob %s", d)
+	}
+	return err
+}

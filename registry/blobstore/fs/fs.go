@@ -1,0 +1,265 @@
+// Package fs keeps blobs and upload sessions in a folder of the local file system. It is a back-end of
+// blobstore.Store, which verifies; this package makes things atomic and durable:
+//
+//	open a new file with a random name, write, fsync it, rename it into place, fsync the folder it is then in
+//
+// A file under its final name is therefore complete and on the disk, whatever happens at any step. The tree:
+//
+//	blobs/                        locked (flock) while a process has the store open
+//	blobs/<algorithm>/<ab>/<hex>  a blob, 0444, never changed; ab is the first two digits of hex
+//	uploads/<id>                  an upload session: the bytes that came so far, 0600
+//	tmp/<random>                  a blob that is being written; what a crash left there is removed by Open
+//
+// All paths go through one os.Root, so that no name and no link leads out of the folder. Other files may lie beside
+// these three folders.
+package fs
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"sync"
+
+	"github.com/gatehouse-registry/gatehouse/digest"
+	"github.com/gatehouse-registry/gatehouse/registry"
+	"github.com/gatehouse-registry/gatehouse/registry/blobstore"
+)
+
+// The top of the tree.
+const (
+	blobsDir   = "blobs"
+	uploadsDir = "uploads"
+	tmpDir     = "tmp"
+)
+
+// The modes. Nobody but the server's user may look into the folder.
+const (
+	dirMode     = 0o700
+	blobMode    = 0o444
+	stagingMode = 0o600
+)
+
+// Folder is a blobstore.Backend in a folder.
+type Folder struct {
+	root *os.Root
+	lock *os.File
+	sync func(*os.File) error // (*os.File).Sync; tests watch it and make it fail
+
+	mu     sync.Mutex
+	shards map[string]bool // the blob folders that are known to be durable
+}
+
+var _ blobstore.Backend = (*Folder)(nil)
+
+// Open opens the folder dir, makes it when it is missing, and removes what a crash left in tmp. One process may have
+// it open; a second Open fails with Conflict. Upload sessions of an earlier process stay.
+func Open(dir string) (*Folder, error) {
+	if err := os.MkdirAll(dir, dirMode); err != nil {
+		return nil, classify(err)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	f := &Folder{root: root, sync: (*os.File).Sync, shards: map[string]bool{}}
+	if err := f.prepare(dir); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// prepare makes the top of the tree durable, takes the lock and empties tmp.
+func (f *Folder) prepare(dir string) error {
+	tops := []string{blobsDir, path.Join(blobsDir, string(digest.SHA256)), path.Join(blobsDir, string(digest.SHA512)), uploadsDir, tmpDir}
+	for _, name := range tops {
+		if err := f.mkdir(name); err != nil {
+			return classify(err)
+		}
+	}
+	if err := errors.Join(f.syncDir(blobsDir), f.syncDir("."), syncParent(dir)); err != nil {
+		return err
+	}
+	lock, err := f.root.Open(blobsDir)
+	if err != nil {
+		return err
+	}
+	f.lock = lock
+	if err := tryLock(lock); err != nil {
+		return registry.Errorf(registry.Conflict, "the blob folder %q is in use by another process: %w", dir, err)
+	}
+	return f.clearTmp()
+}
+
+// clearTmp removes what a process that died was writing.
+func (f *Folder) clearTmp() error {
+	for info, err := range f.entries(context.Background(), tmpDir) {
+		if err != nil {
+			return err
+		}
+		if err := f.root.RemoveAll(path.Join(tmpDir, info.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mkdir makes a folder that may be there.
+func (f *Folder) mkdir(name string) error {
+	if err := f.root.Mkdir(name, dirMode); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return nil
+}
+
+// Close gives the folder free for another process.
+func (f *Folder) Close() error {
+	err := f.root.Close()
+	if f.lock != nil {
+		err = errors.Join(err, f.lock.Close())
+	}
+	return err
+}
+
+// Stat implements blobstore.Backend.
+func (f *Folder) Stat(_ context.Context, d digest.Digest) (int64, error) {
+	info, err := f.root.Lstat(blobPath(d))
+	if err != nil {
+		return 0, err
+	}
+	return info.Size(), nil
+}
+
+// Open implements blobstore.Backend. The blob is an *os.File.
+func (f *Folder) Open(_ context.Context, d digest.Digest) (registry.Blob, int64, error) {
+	return f.open(blobPath(d))
+}
+
+func (f *Folder) open(name string) (registry.Blob, int64, error) {
+	file, err := f.root.Open(name)
+	if err != nil {
+		return nil, 0, err
+	}
+	info, err := file.Stat()
+	if err != nil {
+		return nil, 0, errors.Join(err, file.Close())
+	}
+	return file, info.Size(), nil
+}
+
+// Put implements blobstore.Backend.
+func (f *Folder) Put(_ context.Context, want digest.Descriptor, r io.Reader) error {
+	name := path.Join(tmpDir, rand.Text())
+	err := f.write(name, r)
+	if err == nil {
+		err = f.place(name, want.Digest)
+	}
+	if err != nil {
+		return errors.Join(classify(err), f.remove(name))
+	}
+	return nil
+}
+
+// write makes the file name of r's bytes and syncs it.
+func (f *Folder) write(name string, r io.Reader) error {
+	file, err := f.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, blobMode)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(file, r)
+	if err == nil {
+		err = f.sync(file)
+	}
+	return errors.Join(err, file.Close())
+}
+
+// place renames a synced file to the blob's name and makes that durable.
+func (f *Folder) place(name string, d digest.Digest) error {
+	shard, err := f.shard(d)
+	if err != nil {
+		return err
+	}
+	if err := f.root.Rename(name, blobPath(d)); err != nil {
+		return err
+	}
+	return f.syncDir(shard)
+}
+
+// Settle implements blobstore.Backend. A file has its blob's name only after its bytes were synced.
+func (f *Folder) Settle(_ context.Context, d digest.Digest) error {
+	shard, err := f.shard(d)
+	if err != nil {
+		return err
+	}
+	return f.syncDir(shard)
+}
+
+// Delete implements blobstore.Backend.
+func (f *Folder) Delete(_ context.Context, d digest.Digest) error {
+	name := blobPath(d)
+	if err := f.root.Remove(name); err != nil {
+		return ignoreMissing(err)
+	}
+	return f.syncDir(path.Dir(name))
+}
+
+// blobPath is where a blob lies. Digests hold nothing but their algorithm's name and hex digits.
+func blobPath(d digest.Digest) string {
+	hex := d.Hex()
+	return path.Join(blobsDir, string(d.Algorithm()), hex[:2], hex)
+}
+
+// shard makes sure that the folder of the blob is there and durable. A folder that is found may be another call's, not
+// synced yet, so every one is synced once by this process before a blob in it is acknowledged.
+func (f *Folder) shard(d digest.Digest) (string, error) {
+	name := path.Dir(blobPath(d))
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.shards[name] {
+		return name, nil
+	}
+	if err := f.mkdir(name); err != nil {
+		return "", err
+	}
+	if err := f.syncDir(path.Dir(name)); err != nil {
+		return "", err
+	}
+	f.shards[name] = true
+	return name, nil
+}
+
+// remove removes a file that may be absent.
+func (f *Folder) remove(name string) error { return ignoreMissing(f.root.Remove(name)) }
+
+func ignoreMissing(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// syncDir makes the entries of a folder durable.
+func (f *Folder) syncDir(name string) error {
+	dir, err := f.root.Open(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.sync(dir), dir.Close())
+}
+
+// syncParent makes the entry of dir itself durable.
+func syncParent(dir string) error {
+	parent, err := os.Open(filepath.Dir(filepath.Clean(dir)))
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(parent.Sync(), parent.Close()); err != nil {
+		return fmt.Errorf("sync the folder above %q: %w", dir, err)
+	}
+	return nil
+}

@@ -1,0 +1,95 @@
+package fs
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path"
+
+	"github.com/gatehouse-registry/gatehouse/digest"
+	"github.com/gatehouse-registry/gatehouse/registry"
+	"github.com/gatehouse-registry/gatehouse/registry/blobstore"
+)
+
+// uploadPath is where a session lies. The Store lets only plain names through.
+func uploadPath(id string) string { return path.Join(uploadsDir, id) }
+
+// CreateUpload implements blobstore.Backend. The empty session becomes durable with its first bytes.
+func (f *Folder) CreateUpload(_ context.Context, id string) error {
+	file, err := f.root.OpenFile(uploadPath(id), os.O_WRONLY|os.O_CREATE|os.O_EXCL, stagingMode)
+	if err != nil {
+		return classify(err)
+	}
+	return file.Close()
+}
+
+// StatUpload implements blobstore.Backend.
+func (f *Folder) StatUpload(_ context.Context, id string) (int64, error) {
+	info, err := f.root.Lstat(uploadPath(id))
+	if err != nil {
+		return 0, err
+	}
+	return info.Size(), nil
+}
+
+// OpenUpload implements blobstore.Backend.
+func (f *Folder) OpenUpload(_ context.Context, id string) (registry.Blob, int64, error) {
+	return f.open(uploadPath(id))
+}
+
+// AppendUpload implements blobstore.Backend.
+func (f *Folder) AppendUpload(_ context.Context, id string) (blobstore.Staging, int64, error) {
+	file, err := f.root.OpenFile(uploadPath(id), os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		return nil, 0, err
+	}
+	info, err := file.Stat()
+	if err != nil {
+		return nil, 0, errors.Join(err, file.Close())
+	}
+	return &staging{folder: f, file: file, fresh: info.Size() == 0}, info.Size(), nil
+}
+
+// StoreUpload implements blobstore.Backend.
+func (f *Folder) StoreUpload(_ context.Context, id string, d digest.Descriptor) error {
+	name := uploadPath(id)
+	file, err := f.root.Open(name)
+	if err != nil {
+		return err
+	}
+	err = file.Chmod(blobMode)
+	if err == nil {
+		err = f.sync(file)
+	}
+	if err := errors.Join(err, file.Close()); err != nil {
+		return classify(err)
+	}
+	return classify(f.place(name, d.Digest))
+}
+
+// RemoveUpload implements blobstore.Backend.
+func (f *Folder) RemoveUpload(_ context.Context, id string) error { return f.remove(uploadPath(id)) }
+
+// staging is a session open for writing.
+type staging struct {
+	folder *Folder
+	file   *os.File
+	fresh  bool // it held nothing when it was opened: its folder was not synced
+}
+
+func (s *staging) Write(p []byte) (int, error) {
+	n, err := s.file.Write(p)
+	return n, classify(err)
+}
+
+func (s *staging) Truncate(size int64) error { return s.file.Truncate(size) }
+
+func (s *staging) Sync() error {
+	err := s.folder.sync(s.file)
+	if err == nil && s.fresh {
+		err = s.folder.syncDir(uploadsDir)
+	}
+	return classify(err)
+}
+
+func (s *staging) Close() error { return s.file.Close() }
