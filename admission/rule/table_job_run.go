@@ -1,5 +1,7 @@
 package rule
 
+// jobResources: the bounds on nodes and GPUs are ours in forge and can't be softened all the same, since numbers without
+// a bound would break the accounting of everybody's quota.
 var jobResources = []Info{
 	{ID: "job.resources.object", Title: "spec.resources is an object.", Fix: "Write resources as {pools, roles}."},
 	{ID: "job.resources.pools.array", Title: "spec.resources.pools is an array.", Fix: "Write pools as an array of {name, series, nodes, gpus_per_node}."},
@@ -8,12 +10,12 @@ var jobResources = []Info{
 	{ID: "job.resources.pool.name.type", Title: "A pool's name is a string.", Fix: "Write the name in quotes."},
 	{ID: "job.resources.pool.name.segment", Title: "A pool's name is a name.", Fix: segmentFix},
 	{ID: "job.resources.pool.nodes.positive", Title: "nodes is a whole number above 0.", Fix: "Write a whole number without quotes, or leave nodes out for 1."},
-	{ID: "job.resources.pool.nodes.max", Title: "nodes is at most 65536.", Fix: "Ask for fewer nodes.", Ours: true, OursIn: inForge},
+	{ID: "job.resources.pool.nodes.max", Title: "nodes is at most 65536.", Fix: "Ask for fewer nodes.", Ours: true, Fixed: true, OursIn: inForge},
 	{
 		ID: "job.resources.pool.gpus_per_node.range", Title: "gpus_per_node is a whole number above 0; tuneplane also takes 0.",
 		Fix: "Write a whole number without quotes, or leave gpus_per_node out for 1.",
 	},
-	{ID: "job.resources.pool.gpus_per_node.max", Title: "gpus_per_node is at most 1024.", Fix: "Ask for fewer GPUs on a node.", Ours: true, OursIn: inForge},
+	{ID: "job.resources.pool.gpus_per_node.max", Title: "gpus_per_node is at most 1024.", Fix: "Ask for fewer GPUs on a node.", Ours: true, Fixed: true, OursIn: inForge},
 	{ID: "job.resources.pool.cpu_only.series", Title: "A pool without GPUs names no series.", Fix: "Remove series, or ask for GPUs.", Dialects: inTunePlane},
 	{
 		ID: "job.resources.pool.cpu_only.host", Title: "A pool without GPUs says how many CPUs and how much memory it needs.",
@@ -23,7 +25,7 @@ var jobResources = []Info{
 	{ID: "job.resources.pool.host.negative", Title: "cpus, memory_gb and scratch_gb are not negative.", Fix: "Leave it out to say nothing.", Dialects: inTunePlane},
 	{ID: "job.resources.pool.host.max", Title: "cpus, memory_gb and scratch_gb are at most 1048576.", Fix: "Ask for less.", Dialects: inTunePlane},
 	{ID: "job.resources.pools.empty", Title: "There is at least one pool.", Fix: "Add a pool, such as {\"name\": \"all\", \"nodes\": 1, \"gpus_per_node\": 8}."},
-	{ID: "job.resources.total", Title: "GPUs, CPUs and memory over all nodes and pools are at most 2147483647 each.", Fix: "Ask for less.", Ours: true, OursIn: inForge},
+	{ID: "job.resources.total", Title: "GPUs, CPUs and memory over all nodes and pools are at most 2147483647 each.", Fix: "Ask for less.", Ours: true, Fixed: true, OursIn: inForge},
 	{ID: "job.resources.pools.duplicate", Title: "No two pools have one name.", Fix: "Rename one of the pools."},
 	{ID: "job.resources.roles.object", Title: "spec.resources.roles is an object.", Fix: "Write roles as an object from role to pool name."},
 	{ID: "job.resources.roles.target", Title: "A role points at a pool that exists.", Fix: "Name one of the pools."},

@@ -1,0 +1,173 @@
+package jobspec
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/gatehouse-registry/gatehouse/admission/pyvalue"
+	"github.com/gatehouse-registry/gatehouse/admission/rule"
+)
+
+// HubKind says what a hub reference names.
+type HubKind string
+
+// The kinds of hub references.
+const (
+	HubModel   HubKind = "model"
+	HubDataset HubKind = "dataset"
+)
+
+// HubRef is [<hub>:]<namespace>/<name>[@<revision>], as tuneplane writes models and datasets.
+type HubRef struct {
+	Hub       string // tp (this platform), hf or ms
+	Kind      HubKind
+	Namespace string // "" for a Hugging Face model with a single part
+	Name      string
+	Revision  string
+}
+
+// String is the canonical spelling: with the hub's short name, and without an empty revision.
+func (h HubRef) String() string {
+	s := h.Hub + ":"
+	if h.Namespace != "" {
+		s += h.Namespace + "/"
+	}
+	s += h.Name
+	if h.Revision != "" {
+		s += "@" + h.Revision
+	}
+	return s
+}
+
+// Platform reports whether the reference is to this platform and not to a hub outside.
+func (h HubRef) Platform() bool { return h.Hub == "tp" }
+
+// Pinned reports whether the reference names bytes that can't change: any version of the platform, a commit elsewhere.
+func (h HubRef) Pinned() bool {
+	if h.Platform() {
+		return h.Revision != ""
+	}
+	return commit.MatchString(h.Revision)
+}
+
+var commit = regexp.MustCompile(`^[0-9a-f]{40}$`)
+
+var hubs = map[string]string{
+	"tp": "tp", "tuneplane": "tp", "sf": "tp", "hf": "hf", "huggingface": "hf", "ms": "ms", "modelscope": "ms",
+}
+
+// hubRules are the rules of one field that holds a hub reference.
+type hubRules struct {
+	kind                     HubKind
+	hub, reference, revision rule.ID
+}
+
+var (
+	hubModel   = hubRules{HubModel, "job.model.base.hub", "job.model.base.reference", "job.model.base.revision"}
+	hubDataset = hubRules{HubDataset, "job.data.dataset.hub", "job.data.dataset.reference", "job.data.dataset.revision"}
+)
+
+var (
+	drive     = regexp.MustCompile(`^[A-Za-z]:(?:$|[/\\])`)
+	hubPrefix = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]*$`)
+)
+
+// isPath reports whether tuneplane takes a text for a path or an interpolation rather than a reference.
+func isPath(s string) bool {
+	for _, prefix := range []string{"/", "~", "./", "../", "${"} {
+		if strings.HasPrefix(s, prefix) {
+			return true
+		}
+	}
+	return strings.Contains(s, `\`) || drive.MatchString(s)
+}
+
+// hubReference reads a trimmed text that is neither empty nor a path.
+func (r *reader) hubReference(n node, text string, rules hubRules) (HubRef, bool) {
+	ref := HubRef{Hub: "tp", Kind: rules.kind}
+	rest := text
+	if colon := strings.IndexByte(text, ':'); colon >= 0 && !strings.Contains(text[:colon], "/") {
+		prefix := text[:colon]
+		hub, ok := hubs[strings.ToLower(prefix)]
+		if !hubPrefix.MatchString(prefix) || !ok {
+			r.bad(n, rules.hub, "found the hub %.100q, expected tp, hf or ms", prefix)
+			return ref, false
+		}
+		ref.Hub, rest = hub, strings.TrimPrefix(text[colon+1:], "//")
+	}
+	if strings.Contains(rest, ":") {
+		r.bad(n, rules.revision, "found a second ':' in %.100q, expected the revision after '@'", text)
+		return ref, false
+	}
+	body, revision, _ := strings.Cut(rest, "@")
+	ok := r.hubName(n, &ref, body, text, rules)
+	ref.Revision = pyvalue.Strip(revision)
+	if ref.Revision != "" {
+		ok = r.hubRevision(n.part("revision"), ref.Hub, revision, rules.revision) && ok
+	}
+	return ref, ok
+}
+
+// hubName reads <namespace>/<name>, or a single part where the hub allows it.
+func (r *reader) hubName(n node, ref *HubRef, body, text string, rules hubRules) bool {
+	parts := strings.Split(body, "/")
+	single := len(parts) == 1 && ref.Hub == "hf" && rules.kind == HubModel
+	if len(parts) != 2 && !single || parts[0] == "" || parts[len(parts)-1] == "" {
+		r.bad(n, rules.reference, "found %.100q, expected %s", text, hubShape(ref.Hub, rules.kind))
+		return false
+	}
+	ok := true
+	for _, part := range parts {
+		ok = r.segment(n, part, rules.reference) && ok
+	}
+	ref.Name = pyvalue.Strip(parts[len(parts)-1])
+	if !single {
+		ref.Namespace = pyvalue.Strip(parts[0])
+	}
+	return ok
+}
+
+func hubShape(hub string, kind HubKind) string {
+	if hub == "hf" && kind == HubModel {
+		return "hf:[<namespace>/]<name>[@<revision>]"
+	}
+	return fmt.Sprintf("[%s:]<namespace>/<name>[@<revision>]", hub)
+}
+
+// hubRevision checks a revision: a version of the platform is a name, one elsewhere a git reference.
+func (r *reader) hubRevision(n node, hub, revision string, id rule.ID) bool {
+	if hub == "tp" {
+		return r.segment(n, revision, id)
+	}
+	for part := range strings.SplitSeq(revision, "/") {
+		if !r.segment(n, part, id) {
+			return false
+		}
+	}
+	return true
+}
+
+// HubRefs lists what spec.model.base and the two datasets name on a hub, each once; it is empty in forge, whose
+// documents have no hubs.
+func (s *Spec) HubRefs() []HubRef {
+	var refs []HubRef
+	seen := make(map[HubRef]bool)
+	add := func(text string, rules hubRules) {
+		if text == "" || isPath(text) || !s.hasHubs() {
+			return
+		}
+		quiet := &reader{d: s.Dialect, report: &rule.Report{}}
+		if ref, ok := quiet.hubReference(node{}, text, rules); ok && !seen[ref] {
+			seen[ref] = true
+			refs = append(refs, ref)
+		}
+	}
+	add(s.Model.Base, hubModel)
+	for _, d := range []*DataRef{s.Data.Train, s.Data.Validation} {
+		if d != nil {
+			add(d.Dataset, hubDataset)
+		}
+	}
+	return refs
+}

@@ -1,0 +1,78 @@
+package jobspec
+
+import (
+	"github.com/gatehouse-registry/gatehouse/admission/name"
+	"github.com/gatehouse-registry/gatehouse/admission/pyvalue"
+)
+
+// metadata reads metadata: labels first, as the clients do.
+func (r *reader) metadata(n node) {
+	m, ok := r.object(n, secMetadata, "job.metadata.object")
+	if !ok {
+		return
+	}
+	out := &r.spec.Metadata
+	out.Labels = r.labels(m.get("labels"))
+	job := m.get("name")
+	if text, ok := r.required(job, "job.metadata.name.required", "job.metadata.name.type"); ok && r.segment(job, text, "job.metadata.name.segment") {
+		out.Name = text
+	}
+	out.Project = r.project(m.get("project"))
+	owner := m.get("owner")
+	if out.Owner = r.strict(owner, "job.metadata.owner.type"); out.Owner != "" && out.Owner != r.opt.Account {
+		r.bad(owner, "job.metadata.owner.ignored", "%.100q is not used; the server fills in the account", out.Owner)
+	}
+	display := m.get("display_name")
+	out.DisplayName = r.strict(display, "job.metadata.display_name.type")
+	r.shorter(display, out.DisplayName)
+}
+
+// labels reads a map from text to text. Only null and {} are empty here.
+func (r *reader) labels(n node) []Label {
+	m, ok := r.object(n, secFree, "job.metadata.labels.object")
+	if !ok || m.empty() {
+		return nil
+	}
+	labels := make([]Label, 0, len(m.v.Items))
+	for _, it := range m.v.Items {
+		e := m.child(it.Key.Text, it.Value)
+		value := r.text(e)
+		r.shorter(e, it.Key.Text)
+		r.shorter(e, value)
+		labels = append(labels, Label{it.Key.Text, value})
+	}
+	return labels
+}
+
+func (r *reader) project(n node) string {
+	text := r.strict(n, "job.metadata.project.type")
+	if _, err := name.Project(text); err != nil {
+		r.bad(n, "job.metadata.project.charset", "found %.100q, expected letters, digits, '.', '_' and '-' (not '.' or '..')", text)
+		return ""
+	}
+	return text
+}
+
+// provenance reads provenance.
+func (r *reader) provenance(n node) {
+	p, ok := r.object(n, secProvenance, "job.provenance.object")
+	if !ok {
+		return
+	}
+	out := &r.spec.Provenance
+	core := p.get("core_version")
+	if text, ok := r.required(core, "job.provenance.core_version.required", "job.provenance.core_version.type"); ok {
+		if text == "" {
+			r.expected(core, "job.provenance.core_version.empty", "a version")
+		}
+		out.CoreVersion = text
+	}
+	out.GitCommit = r.loose(p.get("git_commit"))
+	dirty := p.get("git_dirty")
+	if !dirty.null() && dirty.v.Kind != pyvalue.Bool {
+		r.bad(dirty, "job.provenance.git_dirty.type", "%s was read as %t", show(dirty.v), dirty.v.Truthy())
+	}
+	out.GitDirty = dirty.v.Truthy()
+	out.ConfigSHA = r.loose(p.get("config_sha"))
+	out.ModelName = r.loose(p.get("model_name"))
+}

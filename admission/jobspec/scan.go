@@ -1,0 +1,103 @@
+package jobspec
+
+import (
+	"fmt"
+	"math"
+	"math/big"
+	"regexp"
+
+	"github.com/gatehouse-registry/gatehouse/admission/pyvalue"
+	"github.com/gatehouse-registry/gatehouse/admission/rule"
+)
+
+// scanned is what a look at every value of a document finds, wherever it stands.
+type scanned struct {
+	numbers []rule.Violation // integers that no double holds: the clients' parser crashes on some, and no digest has a form for them
+	secrets []rule.Violation // texts that look like credentials
+}
+
+// scanTree looks at every value below root. JSON values form a tree, so it ends.
+func scanTree(root node) scanned {
+	var s scanned
+	s.walk(root)
+	return s
+}
+
+func (s *scanned) walk(n node) {
+	switch n.v.Kind {
+	case pyvalue.Int:
+		if n.v.Int.BitLen() > 1000 {
+			s.number(n)
+		}
+	case pyvalue.Str:
+		if kind := credential(n.v.Text); kind != "" && len(s.secrets) < maxFindings {
+			s.secrets = append(s.secrets, n.violation("job.secret.token", fmt.Sprintf("the text looks like %s (it is not shown here)", kind)))
+		}
+	case pyvalue.List:
+		for i, v := range n.v.List {
+			s.walkChild(v, func() node { return n.item(i, v) })
+		}
+	case pyvalue.Map:
+		for _, it := range n.v.Items {
+			s.walkChild(it.Value, func() node { return n.child(it.Key.Text, it.Value) })
+		}
+	}
+}
+
+// walkChild makes the child's place only where something may be found: most values are short and harmless.
+func (s *scanned) walkChild(v *pyvalue.Value, place func() node) {
+	switch v.Kind {
+	case pyvalue.List, pyvalue.Map:
+	case pyvalue.Int:
+		if v.Int.BitLen() <= 1000 {
+			return
+		}
+	case pyvalue.Str:
+		if len(v.Text) < minCredential {
+			return
+		}
+	default:
+		return
+	}
+	s.walk(place())
+}
+
+func (s *scanned) number(n node) {
+	if f, _ := new(big.Float).SetInt(n.v.Int).Float64(); math.IsInf(f, 0) && len(s.numbers) < maxFindings {
+		s.numbers = append(s.numbers, n.violation("job.json.number", "found "+show(n.v)+", expected one within the range of a double"))
+	}
+}
+
+func (n node) violation(id rule.ID, message string) rule.Violation {
+	return rule.Violation{Rule: id, Field: n.field, Line: n.line, Column: n.column, Pointer: n.pointer, Message: message}
+}
+
+// minCredential is the length of the shortest text that credentials looks at.
+const minCredential = 20
+
+// credentials are the forms of well-known tokens, with the words that a warning uses for them.
+var credentials = []struct {
+	form *regexp.Regexp
+	kind string
+}{
+	{regexp.MustCompile(`\bhf_[A-Za-z0-9]{20,}`), "a Hugging Face token"},
+	{regexp.MustCompile(`\bsk-[A-Za-z0-9_-]{20,}`), "an API key"},
+	{regexp.MustCompile(`\b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,})`), "a GitHub token"},
+	{regexp.MustCompile(`\bglpat-[A-Za-z0-9_-]{20,}`), "a GitLab token"},
+	{regexp.MustCompile(`\bxox[abeprs]-[A-Za-z0-9-]{16,}`), "a Slack token"},
+	{regexp.MustCompile(`\b(?:AKIA|ASIA)[A-Z0-9]{16}\b`), "an AWS access key"},
+	{regexp.MustCompile(`-----BEGIN [A-Z ]*PRIVATE KEY-----`), "a private key"},
+}
+
+// credential says what kind of credential a text holds, "" when none shows.
+func credential(text string) string {
+	if len(text) < minCredential {
+		return ""
+	}
+	for _, c := range credentials {
+		if c.form.MatchString(text) {
+			return c.kind
+		}
+	}
+	return ""
+}

@@ -1,0 +1,137 @@
+package jobspec
+
+import (
+	"fmt"
+
+	"github.com/gatehouse-registry/gatehouse/admission/pyvalue"
+	"github.com/gatehouse-registry/gatehouse/admission/rule"
+)
+
+// Topology is what one pool comes to when a recipe's roles run in it.
+type Topology struct {
+	Pool           string `json:"pool"`
+	Series         string `json:"series"`
+	Machines       int64  `json:"machines"`
+	GPUsPerMachine int64  `json:"gpus_per_machine"`
+	WorldSize      int64  `json:"world_size"`
+}
+
+func (p Pool) topology() Topology {
+	return Topology{Pool: p.Name, Series: p.Series, Machines: p.Nodes, GPUsPerMachine: p.GPUsPerNode, WorldSize: p.Nodes * p.GPUsPerNode}
+}
+
+// PoolTopologies says how the pools carry a recipe's roles, the pool of the first role first (jobspec.md 3). A single
+// pool carries everything; of several each must carry a role, and each role must be mapped. The violations name the
+// clients' fields.
+func (r Resources) PoolTopologies(roles []string) ([]Topology, []rule.Violation) {
+	if v := r.cpuOnly(); v != nil {
+		return nil, v
+	}
+	if len(r.Pools) == 1 {
+		return []Topology{r.Pools[0].topology()}, nil
+	}
+	roles = cleanRoles(roles)
+	if len(roles) == 0 {
+		return nil, []rule.Violation{topologyViolation("spec.resources.pools", "job.resources.topology.roles",
+			"there are %d pools and the recipe has no roles, expected one pool", len(r.Pools))}
+	}
+	target := r.targets()
+	var found []rule.Violation
+	carrying := make(map[string]bool)
+	for _, role := range roles {
+		pool, ok := target[role]
+		if !ok {
+			found = append(found, topologyViolation("spec.resources.roles."+showKey(role), "job.resources.topology.roles",
+				"the recipe's role %.100q is mapped to no pool; with several pools each must be", role))
+			continue
+		}
+		carrying[pool] = true
+	}
+	for _, p := range r.Pools {
+		if !carrying[p.Name] && found == nil {
+			found = append(found, topologyViolation("spec.resources.pools", "job.resources.topology.idle",
+				"the pool %.100q carries no role of the recipe", p.Name))
+		}
+	}
+	if found != nil {
+		return nil, found
+	}
+	return r.mainFirst(target[roles[0]]), nil
+}
+
+// DistributedTopology is for a framework whose processes form one homogeneous world: one pool only.
+func (r Resources) DistributedTopology(roles []string) (Topology, []rule.Violation) {
+	if v := r.cpuOnly(); v != nil {
+		return Topology{}, v
+	}
+	if len(r.Pools) == 1 {
+		return r.Pools[0].topology(), nil
+	}
+	roles = cleanRoles(roles)
+	target := r.targets()
+	first := ""
+	for i, role := range roles {
+		pool, ok := target[role]
+		switch {
+		case !ok:
+			return Topology{}, []rule.Violation{topologyViolation("spec.resources.roles."+showKey(role), "job.resources.topology.roles",
+				"the recipe's role %.100q is mapped to no pool", role)}
+		case i == 0:
+			first = pool
+		case pool != first:
+			return Topology{}, []rule.Violation{topologyViolation("spec.resources.roles", "job.resources.topology.single",
+				"the roles run in the pools %.100q and %.100q; this framework takes one", first, pool)}
+		}
+	}
+	return Topology{}, []rule.Violation{topologyViolation("spec.resources.pools", "job.resources.topology.single",
+		"there are %d pools; this framework takes one", len(r.Pools))}
+}
+
+// cpuOnly is a violation when a pool has no GPUs: it can't be part of a GPU world.
+func (r Resources) cpuOnly() []rule.Violation {
+	for _, p := range r.Pools {
+		if p.GPUsPerNode == 0 {
+			return []rule.Violation{topologyViolation("spec.resources.pools", "job.resources.topology.cpu_only",
+				"the pool %.100q has no GPUs, so no GPU world can span it", p.Name)}
+		}
+	}
+	return nil
+}
+
+func (r Resources) targets() map[string]string {
+	m := make(map[string]string, len(r.Roles))
+	for _, role := range r.Roles {
+		m[role.Name] = role.Pool
+	}
+	return m
+}
+
+// mainFirst lists the pools' topologies with one pool put first.
+func (r Resources) mainFirst(main string) []Topology {
+	var first, rest []Topology
+	for _, p := range r.Pools {
+		if p.Name == main {
+			first = append(first, p.topology())
+			continue
+		}
+		rest = append(rest, p.topology())
+	}
+	return append(first, rest...)
+}
+
+// cleanRoles trims the roles and drops blanks and repeats.
+func cleanRoles(roles []string) []string {
+	var clean []string
+	seen := make(map[string]bool)
+	for _, role := range roles {
+		if role = pyvalue.Strip(role); role != "" && !seen[role] {
+			seen[role] = true
+			clean = append(clean, role)
+		}
+	}
+	return clean
+}
+
+func topologyViolation(field string, id rule.ID, format string, args ...any) rule.Violation {
+	return rule.Violation{Rule: id, Field: field, Message: fmt.Sprintf(format, args...)}
+}

@@ -1,0 +1,150 @@
+package jobspec
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/gatehouse-registry/gatehouse/admission/dialect"
+	"github.com/gatehouse-registry/gatehouse/admission/pyvalue"
+)
+
+// section is a kind of object in a document.
+type section int
+
+const (
+	secRoot section = iota
+	secMetadata
+	secSpec
+	secPlugin
+	secRecipe
+	secSource
+	secFramework
+	secModel
+	secPEFT
+	secData
+	secDataRef
+	secQuality
+	secResources
+	secPool
+	secLease
+	secLifecycle
+	secEvaluation
+	secGate
+	secOnCheckpoint
+	secProvenance
+	secFree // keys are the user's
+)
+
+// keys are what a section may hold: in both dialects, and in one only.
+type keys struct{ both, forge, tunePlane string }
+
+var known = map[section]keys{
+	secRoot:         {both: "apiVersion kind metadata spec provenance"},
+	secMetadata:     {both: "name project owner display_name labels"},
+	secSpec:         {both: "recipe source framework model data resources hyperparams lifecycle evaluation plugins"},
+	secPlugin:       {both: "id version digest"},
+	secRecipe:       {both: "name version digest plugins"},
+	secSource:       {both: "exp entrypoint"},
+	secFramework:    {both: "kind version runtime_id image observability_url"},
+	secModel:        {both: "base peft init_from"},
+	secPEFT:         {both: "kind dim alpha"},
+	secData:         {both: "train validation volumes output_dataset environment quality", forge: "corpus", tunePlane: "taskset"},
+	secDataRef:      {both: "dataset split path"},
+	secQuality:      {both: "max_duplicate_ratio overlap_with max_overlap_ratio", tunePlane: "group_key max_group_leak_ratio"},
+	secResources:    {both: "pools roles", tunePlane: "leases network"},
+	secPool:         {both: "name nodes gpus_per_node series", tunePlane: "cpus memory_gb scratch_gb"},
+	secLease:        {tunePlane: "tool seats"},
+	secLifecycle:    {both: "on_success"},
+	secEvaluation:   {both: "suites runner baseline limit gates", tunePlane: "on_checkpoint"},
+	secGate:         {both: "metric min max max_regression"},
+	secOnCheckpoint: {tunePlane: "every_steps suites limit repetitions warmup_steps fleet"},
+	secProvenance:   {both: "core_version git_commit git_dirty config_sha model_name"},
+}
+
+// in lists the keys of a dialect.
+func (k keys) in(d dialect.Dialect) []string {
+	own := k.forge
+	if d == dialect.TunePlane {
+		own = k.tunePlane
+	}
+	return strings.Fields(k.both + " " + own)
+}
+
+// opened is an object that was read, with what its keys may be.
+type opened struct {
+	node node
+	sec  section
+}
+
+// unknownKeys files every key that no rule reads: the objects in the order in which they were read, the keys of one
+// by code point, so that the clients' only such error comes first.
+func (r *reader) unknownKeys() {
+	for _, o := range r.opened {
+		if o.sec == secFree || o.node.v == nil {
+			continue
+		}
+		names := known[o.sec].in(r.d)
+		var strange []pyvalue.Item
+		for _, it := range o.node.v.Items {
+			if !slices.Contains(names, it.Key.Text) {
+				strange = append(strange, it)
+			}
+		}
+		slices.SortFunc(strange, func(a, b pyvalue.Item) int { return strings.Compare(a.Key.Text, b.Key.Text) })
+		for _, it := range strange {
+			n := o.node.child(it.Key.Text, it.Key)
+			r.bad(n, "job.unknown_field", "unknown field: %s", r.instead(it.Key.Text, o.sec, names))
+		}
+	}
+}
+
+// instead says what could have been meant by an unknown key.
+func (r *reader) instead(key string, sec section, names []string) string {
+	if slices.Contains(known[sec].in(r.d.Other()), key) {
+		return "only " + r.d.Other().Names().JobSpec + " has it; " + r.d.Names().JobSpec + " does not"
+	}
+	if near := nearest(key, names); near != "" {
+		return "did you mean " + near + "?"
+	}
+	slices.Sort(names)
+	return "this object may hold " + strings.Join(names, ", ")
+}
+
+// nearest is the name that differs least from key, "" when none is near.
+func nearest(key string, names []string) string {
+	if len(key) > 64 {
+		return ""
+	}
+	best, least := "", 0
+	for _, name := range names {
+		limit := max(1, min(3, len(name)/3))
+		if d := editDistance(strings.ToLower(key), name); d <= limit && (best == "" || d < least) {
+			best, least = name, d
+		}
+	}
+	return best
+}
+
+// editDistance counts the insertions, deletions, substitutions and swaps of neighbours between two texts.
+func editDistance(a, b string) int {
+	s, t := []rune(a), []rune(b)
+	before, last, row := make([]int, len(t)+1), make([]int, len(t)+1), make([]int, len(t)+1)
+	for j := range last {
+		last[j] = j
+	}
+	for i := 1; i <= len(s); i++ {
+		row[0] = i
+		for j := 1; j <= len(t); j++ {
+			cost := 1
+			if s[i-1] == t[j-1] {
+				cost = 0
+			}
+			row[j] = min(last[j]+1, row[j-1]+1, last[j-1]+cost)
+			if i > 1 && j > 1 && s[i-1] == t[j-2] && s[i-2] == t[j-1] {
+				row[j] = min(row[j], before[j-2]+1)
+			}
+		}
+		before, last, row = last, row, before
+	}
+	return last[len(t)]
+}
