@@ -67,11 +67,11 @@ func crashContent(seed uint64, i int) []byte {
 
 // childPut stores blobs, half of them by upload sessions, and says on stdout what was acknowledged.
 func childPut(dir string, seed uint64) error {
-	folder, err := blobfs.Open(dir)
+	store, err := blobfs.Open(dir)
 	if err != nil {
 		return err
 	}
-	store, ctx := blobstore.New(folder), context.Background()
+	ctx := context.Background()
 	for i := range childPuts {
 		content := crashContent(seed, i)
 		want := digest.Descriptor{Digest: digest.FromBytes(content), Size: int64(len(content))}
@@ -230,11 +230,11 @@ func limitContent() []byte { return bytes.Repeat([]byte("0123456789"), 10_000) }
 
 // childLimit runs out of room for a file: the kernel refuses writes beyond 64 KiB, as a full disk does.
 func childLimit(dir string, _ uint64) error {
-	folder, err := blobfs.Open(dir)
+	store, err := blobfs.Open(dir)
 	if err != nil {
 		return err
 	}
-	store, ctx := blobstore.New(folder), context.Background()
+	ctx := context.Background()
 	if err := store.CreateUpload(ctx, "u"); err != nil {
 		return err
 	}

@@ -16,10 +16,10 @@ import (
 )
 
 // syncs opens a store whose syncs are recorded: what was synced, and whether the blob was visible by then.
-func syncs(t *testing.T, d digest.Digest) (*blobstore.Store, *Folder, *[]string) {
+func syncs(t *testing.T, d digest.Digest) (*blobstore.Store, *folder, *[]string) {
 	t.Helper()
 	dir := t.TempDir()
-	f, err := Open(dir)
+	f, err := openFolder(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -45,8 +45,8 @@ const (
 	stagingMode = 0o600
 )
 
-// Folder is a blobstore.Backend in a folder.
-type Folder struct {
+// folder is a blobstore.Backend in a folder.
+type folder struct {
 	root *os.Root
 	lock *os.File
 	sync func(*os.File) error // (*os.File).Sync; tests watch it and make it fail
@@ -55,11 +55,19 @@ type Folder struct {
 	shards map[string]bool // the blob folders that are known to be durable
 }
 
-var _ blobstore.Backend = (*Folder)(nil)
+var _ blobstore.Backend = (*folder)(nil)
 
-// Open opens the folder dir, makes it when it is missing, and removes what a crash left in tmp. One process may have
-// it open; a second Open fails with Conflict. Upload sessions of an earlier process stay.
-func Open(dir string) (*Folder, error) {
+// Open opens the store in the folder dir, makes it when it is missing, and removes what a crash left in tmp. One process
+// at a time may have it open: another Open fails with Conflict. Upload sessions of an earlier process stay.
+func Open(dir string) (*blobstore.Store, error) {
+	f, err := openFolder(dir)
+	if err != nil {
+		return nil, err
+	}
+	return blobstore.New(f), nil
+}
+
+func openFolder(dir string) (*folder, error) {
 	if err := os.MkdirAll(dir, dirMode); err != nil {
 		return nil, classify(err)
 	}
@@ -67,7 +75,7 @@ func Open(dir string) (*Folder, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &Folder{root: root, sync: (*os.File).Sync, shards: map[string]bool{}}
+	f := &folder{root: root, sync: (*os.File).Sync, shards: map[string]bool{}}
 	if err := f.prepare(dir); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
@@ -75,7 +83,7 @@ func Open(dir string) (*Folder, error) {
 }
 
 // prepare makes the top of the tree durable, takes the lock and empties tmp.
-func (f *Folder) prepare(dir string) error {
+func (f *folder) prepare(dir string) error {
 	tops := []string{blobsDir, path.Join(blobsDir, string(digest.SHA256)), path.Join(blobsDir, string(digest.SHA512)), uploadsDir, tmpDir}
 	for _, name := range tops {
 		if err := f.mkdir(name); err != nil {
@@ -97,7 +105,7 @@ func (f *Folder) prepare(dir string) error {
 }
 
 // clearTmp removes what a process that died was writing.
-func (f *Folder) clearTmp() error {
+func (f *folder) clearTmp() error {
 	for info, err := range f.entries(context.Background(), tmpDir) {
 		if err != nil {
 			return err
@@ -110,7 +118,7 @@ func (f *Folder) clearTmp() error {
 }
 
 // mkdir makes a folder that may be there.
-func (f *Folder) mkdir(name string) error {
+func (f *folder) mkdir(name string) error {
 	if err := f.root.Mkdir(name, dirMode); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
@@ -118,7 +126,7 @@ func (f *Folder) mkdir(name string) error {
 }
 
 // Close gives the folder free for another process.
-func (f *Folder) Close() error {
+func (f *folder) Close() error {
 	err := f.root.Close()
 	if f.lock != nil {
 		err = errors.Join(err, f.lock.Close())
@@ -127,7 +135,7 @@ func (f *Folder) Close() error {
 }
 
 // Stat implements blobstore.Backend.
-func (f *Folder) Stat(_ context.Context, d digest.Digest) (int64, error) {
+func (f *folder) Stat(_ context.Context, d digest.Digest) (int64, error) {
 	info, err := f.root.Lstat(blobPath(d))
 	if err != nil {
 		return 0, err
@@ -136,11 +144,11 @@ func (f *Folder) Stat(_ context.Context, d digest.Digest) (int64, error) {
 }
 
 // Open implements blobstore.Backend. The blob is an *os.File.
-func (f *Folder) Open(_ context.Context, d digest.Digest) (registry.Blob, int64, error) {
+func (f *folder) Open(_ context.Context, d digest.Digest) (registry.Blob, int64, error) {
 	return f.open(blobPath(d))
 }
 
-func (f *Folder) open(name string) (registry.Blob, int64, error) {
+func (f *folder) open(name string) (registry.Blob, int64, error) {
 	file, err := f.root.Open(name)
 	if err != nil {
 		return nil, 0, err
@@ -153,7 +161,7 @@ func (f *Folder) open(name string) (registry.Blob, int64, error) {
 }
 
 // Put implements blobstore.Backend.
-func (f *Folder) Put(_ context.Context, want digest.Descriptor, r io.Reader) error {
+func (f *folder) Put(_ context.Context, want digest.Descriptor, r io.Reader) error {
 	name := path.Join(tmpDir, rand.Text())
 	err := f.write(name, r)
 	if err == nil {
@@ -166,7 +174,7 @@ func (f *Folder) Put(_ context.Context, want digest.Descriptor, r io.Reader) err
 }
 
 // write makes the file name of r's bytes and syncs it.
-func (f *Folder) write(name string, r io.Reader) error {
+func (f *folder) write(name string, r io.Reader) error {
 	file, err := f.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, blobMode)
 	if err != nil {
 		return err
@@ -179,7 +187,7 @@ func (f *Folder) write(name string, r io.Reader) error {
 }
 
 // place renames a synced file to the blob's name and makes that durable.
-func (f *Folder) place(name string, d digest.Digest) error {
+func (f *folder) place(name string, d digest.Digest) error {
 	shard, err := f.shard(d)
 	if err != nil {
 		return err
@@ -191,7 +199,7 @@ func (f *Folder) place(name string, d digest.Digest) error {
 }
 
 // Settle implements blobstore.Backend. A file has its blob's name only after its bytes were synced.
-func (f *Folder) Settle(_ context.Context, d digest.Digest) error {
+func (f *folder) Settle(_ context.Context, d digest.Digest) error {
 	shard, err := f.shard(d)
 	if err != nil {
 		return err
@@ -200,7 +208,7 @@ func (f *Folder) Settle(_ context.Context, d digest.Digest) error {
 }
 
 // Delete implements blobstore.Backend.
-func (f *Folder) Delete(_ context.Context, d digest.Digest) error {
+func (f *folder) Delete(_ context.Context, d digest.Digest) error {
 	name := blobPath(d)
 	if err := f.root.Remove(name); err != nil {
 		return ignoreMissing(err)
@@ -216,7 +224,7 @@ func blobPath(d digest.Digest) string {
 
 // shard makes sure that the folder of the blob is there and durable. A folder that is found may be another call's, not
 // synced yet, so every one is synced once by this process before a blob in it is acknowledged.
-func (f *Folder) shard(d digest.Digest) (string, error) {
+func (f *folder) shard(d digest.Digest) (string, error) {
 	name := path.Dir(blobPath(d))
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -234,7 +242,7 @@ func (f *Folder) shard(d digest.Digest) (string, error) {
 }
 
 // remove removes a file that may be absent.
-func (f *Folder) remove(name string) error { return ignoreMissing(f.root.Remove(name)) }
+func (f *folder) remove(name string) error { return ignoreMissing(f.root.Remove(name)) }
 
 func ignoreMissing(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
@@ -244,7 +252,7 @@ func ignoreMissing(err error) error {
 }
 
 // syncDir makes the entries of a folder durable.
-func (f *Folder) syncDir(name string) error {
+func (f *folder) syncDir(name string) error {
 	dir, err := f.root.Open(name)
 	if err != nil {
 		return err
@@ -252,9 +260,13 @@ func (f *Folder) syncDir(name string) error {
 	return errors.Join(f.sync(dir), dir.Close())
 }
 
-// syncParent makes the entry of dir itself durable.
+// syncParent makes the entry of dir itself durable. A parent that we may not read is somebody else's, and so was the
+// making of dir.
 func syncParent(dir string) error {
 	parent, err := os.Open(filepath.Dir(filepath.Clean(dir)))
+	if errors.Is(err, fs.ErrPermission) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}

@@ -20,11 +20,11 @@ import (
 // open opens the store in dir.
 func open(t testing.TB, dir string) *blobstore.Store {
 	t.Helper()
-	folder, err := blobfs.Open(dir)
+	store, err := blobfs.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return blobstore.New(folder)
+	return store
 }
 
 func TestBlobStore(t *testing.T) {

@@ -18,7 +18,7 @@ const listBatch = 256
 
 // All implements blobstore.Backend. A file that is no blob by its name and place is left out. Blobs that come or go
 // meanwhile may be listed or not. The first error ends the list.
-func (f *Folder) All(ctx context.Context) iter.Seq2[digest.Descriptor, error] {
+func (f *folder) All(ctx context.Context) iter.Seq2[digest.Descriptor, error] {
 	return func(yield func(digest.Descriptor, error) bool) {
 		for _, a := range []digest.Algorithm{digest.SHA256, digest.SHA512} {
 			top := path.Join(blobsDir, string(a))
@@ -36,7 +36,7 @@ func (f *Folder) All(ctx context.Context) iter.Seq2[digest.Descriptor, error] {
 }
 
 // listShard yields the blobs of one folder and reports whether to go on.
-func (f *Folder) listShard(ctx context.Context, a digest.Algorithm, dir string, yield func(digest.Descriptor, error) bool) bool {
+func (f *folder) listShard(ctx context.Context, a digest.Algorithm, dir string, yield func(digest.Descriptor, error) bool) bool {
 	for info, err := range f.entries(ctx, dir) {
 		if err != nil {
 			yield(digest.Descriptor{}, err)
@@ -54,7 +54,7 @@ func (f *Folder) listShard(ctx context.Context, a digest.Algorithm, dir string, 
 }
 
 // Uploads implements blobstore.Backend. The first error ends the list.
-func (f *Folder) Uploads(ctx context.Context) iter.Seq2[registry.UploadSession, error] {
+func (f *folder) Uploads(ctx context.Context) iter.Seq2[registry.UploadSession, error] {
 	return func(yield func(registry.UploadSession, error) bool) {
 		for info, err := range f.entries(ctx, uploadsDir) {
 			if err != nil {
@@ -72,7 +72,7 @@ func (f *Folder) Uploads(ctx context.Context) iter.Seq2[registry.UploadSession, 
 }
 
 // entries yields what a folder holds, a batch at a time; what vanishes meanwhile, or is no folder, yields nothing.
-func (f *Folder) entries(ctx context.Context, name string) iter.Seq2[fs.FileInfo, error] {
+func (f *folder) entries(ctx context.Context, name string) iter.Seq2[fs.FileInfo, error] {
 	return func(yield func(fs.FileInfo, error) bool) {
 		if info, err := f.root.Lstat(name); err != nil || !info.IsDir() {
 			if err := ignoreMissing(err); err != nil {

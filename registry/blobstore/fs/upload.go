@@ -15,7 +15,7 @@ import (
 func uploadPath(id string) string { return path.Join(uploadsDir, id) }
 
 // CreateUpload implements blobstore.Backend. The empty session becomes durable with its first bytes.
-func (f *Folder) CreateUpload(_ context.Context, id string) error {
+func (f *folder) CreateUpload(_ context.Context, id string) error {
 	file, err := f.root.OpenFile(uploadPath(id), os.O_WRONLY|os.O_CREATE|os.O_EXCL, stagingMode)
 	if err != nil {
 		return classify(err)
@@ -24,7 +24,7 @@ func (f *Folder) CreateUpload(_ context.Context, id string) error {
 }
 
 // StatUpload implements blobstore.Backend.
-func (f *Folder) StatUpload(_ context.Context, id string) (int64, error) {
+func (f *folder) StatUpload(_ context.Context, id string) (int64, error) {
 	info, err := f.root.Lstat(uploadPath(id))
 	if err != nil {
 		return 0, err
@@ -33,12 +33,12 @@ func (f *Folder) StatUpload(_ context.Context, id string) (int64, error) {
 }
 
 // OpenUpload implements blobstore.Backend.
-func (f *Folder) OpenUpload(_ context.Context, id string) (registry.Blob, int64, error) {
+func (f *folder) OpenUpload(_ context.Context, id string) (registry.Blob, int64, error) {
 	return f.open(uploadPath(id))
 }
 
 // AppendUpload implements blobstore.Backend.
-func (f *Folder) AppendUpload(_ context.Context, id string) (blobstore.Staging, int64, error) {
+func (f *folder) AppendUpload(_ context.Context, id string) (blobstore.Staging, int64, error) {
 	file, err := f.root.OpenFile(uploadPath(id), os.O_WRONLY|os.O_APPEND, 0)
 	if err != nil {
 		return nil, 0, err
@@ -51,7 +51,7 @@ func (f *Folder) AppendUpload(_ context.Context, id string) (blobstore.Staging, 
 }
 
 // StoreUpload implements blobstore.Backend.
-func (f *Folder) StoreUpload(_ context.Context, id string, d digest.Descriptor) error {
+func (f *folder) StoreUpload(_ context.Context, id string, d digest.Descriptor) error {
 	name := uploadPath(id)
 	file, err := f.root.Open(name)
 	if err != nil {
@@ -68,11 +68,11 @@ func (f *Folder) StoreUpload(_ context.Context, id string, d digest.Descriptor) 
 }
 
 // RemoveUpload implements blobstore.Backend.
-func (f *Folder) RemoveUpload(_ context.Context, id string) error { return f.remove(uploadPath(id)) }
+func (f *folder) RemoveUpload(_ context.Context, id string) error { return f.remove(uploadPath(id)) }
 
 // staging is a session open for writing.
 type staging struct {
-	folder *Folder
+	folder *folder
 	file   *os.File
 	fresh  bool // it held nothing when it was opened: its folder was not synced
 }
