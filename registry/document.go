@@ -2,8 +2,13 @@ package registry
 
 import (
 	"encoding/json"
+	"errors"
+	"io"
+	"strings"
 
+	"github.com/gatehouse-registry/gatehouse/admission/limit"
 	"github.com/gatehouse-registry/gatehouse/digest"
+	"github.com/gatehouse-registry/gatehouse/digest/strictjson"
 )
 
 // Media types of manifests that the registry looks into. Any other is kept as it is (distribution-spec).
@@ -44,6 +49,105 @@ func kindOf(mediaType string) (known, index bool) {
 	return false, false
 }
 
+// manifestScan is how strictly the text of a manifest is read. A control character in an annotation hurts nobody who
+// parses JSON; everything else that two readers could take in two ways is refused.
+var manifestScan = strictjson.Options{
+	MaxDepth: limit.JSONDepth,
+	Tolerate: func(f *strictjson.Fault) bool { return f.Kind == strictjson.Control },
+	FreeKeys: []string{"annotations"},
+}
+
+// place is where in a document an object or array stands.
+type place uint8
+
+const (
+	elsewhere place = iota // what the registry does not look into
+	inDocument
+	inDescriptor
+	inList // of descriptors
+)
+
+// members lists what the registry, or a client, reads in the objects of a place.
+var members = map[place][]string{
+	inDocument:   {"schemaVersion", "mediaType", "artifactType", "config", "layers", "manifests", "subject", "annotations"},
+	inDescriptor: {"mediaType", "digest", "size", "urls", "annotations", "data", "artifactType", "platform"},
+}
+
+// below is the place of the value of a member.
+func (p place) below(member string) place {
+	switch {
+	case p == inDocument && (member == "config" || member == "subject"):
+		return inDescriptor
+	case p == inDocument && (member == "layers" || member == "manifests"):
+		return inList
+	case p == inList:
+		return inDescriptor
+	}
+	return elsewhere
+}
+
+// scanDocument requires that every reader sees the same document in the text: strict JSON, and no name that some
+// decoders take for a known one (Go's takes Layers, and layer\u017f, for layers). Errors: ManifestInvalid.
+func scanDocument(content []byte) error {
+	r := strictjson.NewReader(content, manifestScan)
+	var open []place
+	var member string
+	for first := true; ; first = false {
+		t, err := r.Next()
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return Errorf(ManifestInvalid, "manifest: %w", err)
+		case first && t.Type != strictjson.BeginObject:
+			return Errorf(ManifestInvalid, "manifest: the document is no JSON object")
+		case t.Type == strictjson.Key:
+			member = t.Text
+			if name := lookAlike(members[open[len(open)-1]], member); name != "" {
+				return Errorf(ManifestInvalid, "manifest: line %d column %d: %.40q looks like %s; write it as %s", t.Line, t.Column, member, name, name)
+			}
+		case t.Type == strictjson.BeginObject || t.Type == strictjson.BeginArray:
+			in := inDocument
+			if len(open) > 0 {
+				in = open[len(open)-1].below(member)
+			}
+			open = append(open, in)
+		case t.Type == strictjson.EndObject || t.Type == strictjson.EndArray:
+			open = open[:len(open)-1]
+		}
+	}
+}
+
+// lookAlike is the known name that a decoder without regard to case takes name for, "" when it is none or that name.
+func lookAlike(known []string, name string) string {
+	for _, k := range known {
+		if k != name && strings.EqualFold(k, name) {
+			return k
+		}
+	}
+	return ""
+}
+
+// checkMediaType refuses a document of another media type than the one it is pushed as: readers that go by the one
+// and readers that go by the other would see two things. What is no JSON says nothing about itself.
+func checkMediaType(said, mediaType string) error {
+	if said != "" && said != mediaType {
+		return Errorf(ManifestInvalid, "mediaType: the document says %.100q, the request's Content-Type %.100q", said, mediaType)
+	}
+	return nil
+}
+
+// mediaTypeOf is what a document of a media type that the registry does not look into says of itself, "" for nothing.
+func mediaTypeOf(content []byte) string {
+	var d struct {
+		MediaType string `json:"mediaType"`
+	}
+	if json.Unmarshal(content, &d) != nil {
+		return ""
+	}
+	return d.MediaType
+}
+
 // parseDocument reads a manifest or index of a known media type. The content has passed the strict scan, so that
 // no two readers can see two documents in it. Errors: ManifestInvalid, DigestInvalid.
 func parseDocument(mediaType string, content []byte) (document, error) {
@@ -51,10 +155,11 @@ func parseDocument(mediaType string, content []byte) (document, error) {
 	if err := json.Unmarshal(content, &d); err != nil {
 		return d, Errorf(ManifestInvalid, "manifest: %w", err)
 	}
+	if err := checkMediaType(d.MediaType, mediaType); err != nil {
+		return d, err
+	}
 	_, index := kindOf(mediaType)
 	switch {
-	case d.MediaType != "" && d.MediaType != mediaType:
-		return d, Errorf(ManifestInvalid, "mediaType: the document says %.100q, the request's Content-Type %q", d.MediaType, mediaType)
 	case index && (d.Layers != nil || d.Config != nil):
 		return d, Errorf(ManifestInvalid, "an index holds manifests, not config or layers")
 	case !index && d.Manifests != nil:
@@ -67,6 +172,9 @@ func parseDocument(mediaType string, content []byte) (document, error) {
 			return d, err
 		}
 	}
+	if d.Subject != nil {
+		return d, d.Subject.check()
+	}
 	return d, nil
 }
 
@@ -77,11 +185,7 @@ func (d document) references() []descriptor {
 		all = append(all, *d.Config)
 	}
 	all = append(all, d.Layers...)
-	all = append(all, d.Manifests...)
-	if d.Subject != nil {
-		all = append(all, *d.Subject)
-	}
-	return all
+	return append(all, d.Manifests...)
 }
 
 func (r descriptor) check() error {

@@ -4,11 +4,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"slices"
 
 	"github.com/gatehouse-registry/gatehouse/admission/limit"
 	"github.com/gatehouse-registry/gatehouse/digest"
-	"github.com/gatehouse-registry/gatehouse/digest/strictjson"
 	"github.com/gatehouse-registry/gatehouse/registry/auth"
 )
 
@@ -78,13 +76,6 @@ func (s *Service) PutManifest(ctx context.Context, p auth.Principal, repository 
 	return m, s.putArtifact(ctx, p, m, doc, ref, content)
 }
 
-// manifestScan is how strictly the text of a manifest is read.
-var manifestScan = strictjson.Options{
-	MaxDepth: limit.JSONDepth,
-	Tolerate: func(f *strictjson.Fault) bool { return f.Kind == strictjson.Control },
-	FreeKeys: []string{"annotations"},
-}
-
 // readManifest checks everything about a manifest that needs no store.
 func (s *Service) readManifest(repository string, ref Reference, mediaType string, content []byte) (Manifest, document, error) {
 	m := Manifest{Repository: repository, MediaType: mediaType, Size: int64(len(content)), PushedAt: s.now()}
@@ -101,12 +92,10 @@ func (s *Service) readManifest(repository string, ref Reference, mediaType strin
 	}
 	known, _ := kindOf(mediaType)
 	if !known {
-		return m, document{}, nil
+		return m, document{}, checkMediaType(mediaTypeOf(content), mediaType)
 	}
-	// A control character in an annotation hurts nobody who parses JSON; everything else that two readers could take
-	// in two ways is refused.
-	if err := strictjson.Scan(content, manifestScan); err != nil {
-		return m, document{}, Errorf(ManifestInvalid, "manifest: %w", err)
+	if err := scanDocument(content); err != nil {
+		return m, document{}, err
 	}
 	doc, err := parseDocument(mediaType, content)
 	if err != nil {
@@ -116,8 +105,10 @@ func (s *Service) readManifest(repository string, ref Reference, mediaType strin
 	if doc.Subject != nil {
 		m.Subject = doc.Subject.Digest
 	}
+	seen := map[digest.Digest]bool{}
 	for _, r := range doc.references() {
-		if r.Digest != m.Subject && !slices.Contains(m.References, r.Digest) {
+		if !seen[r.Digest] {
+			seen[r.Digest] = true
 			m.References = append(m.References, r.Digest)
 		}
 	}

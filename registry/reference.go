@@ -34,7 +34,8 @@ func Owner(repository string) string {
 	return owner
 }
 
-// Reference is what a manifest is asked for by: a tag or a digest, never both.
+// Reference is what a manifest is asked for by: a tag or a digest. A push may name both: then the tag is set, and the
+// digest is what the content must have.
 type Reference struct {
 	Tag    string
 	Digest digest.Digest
