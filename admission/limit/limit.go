@@ -17,6 +17,11 @@ const (
 	BombFrom     = 16 * MiB  // below this many unpacked bytes no ratio is looked at
 	BombRatio    = 100       // unpacked : compressed beyond BombFrom
 	WheelMembers = 10_000    // members of a provider wheel
+
+	ExtendedHeader = 64 * KiB                            // one PAX header or GNU long name of an archive
+	EndPadding     = 1 * MiB                             // zeros after an archive's end blocks
+	Stream         = Unpacked + Files*4*KiB + EndPadding // an archive uncompressed: members, headers and padding
+	Faults         = 100                                 // violations after which an archive is read no further
 )
 
 // Documents.
@@ -30,9 +35,12 @@ const (
 	YAMLDepth  = 64       // nesting of a YAML document
 	JSONDepth  = 64       // nesting of a JSON document
 	YAMLNodes  = 100_000  // nodes of a YAML document
-	JSONNodes  = 100_000  // values of a JSON document that is read into Python's value model
-	Name       = 128      // characters of a pack's name or version: an OCI tag holds no more
-	Header     = 1 * MiB  // all request headers together; a JobSpec travels in one
-	JSONBody   = 4 * MiB  // a JSON request body
-	JobPackage = 256 * MiB
+	// YAMLClientDepth is the nesting at which the clients' own YAML reader crashes: 491 levels when nothing else
+	// is on its stack, a few less inside a client (measured with Python 3.11).
+	YAMLClientDepth = 480
+	JSONNodes       = 100_000 // values of a JSON document that is read into Python's value model
+	Name            = 128     // characters of a pack's name or version: an OCI tag holds no more
+	Header          = 1 * MiB // all request headers together; a JobSpec travels in one
+	JSONBody        = 4 * MiB // a JSON request body
+	JobPackage      = 256 * MiB
 )

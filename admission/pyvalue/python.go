@@ -55,18 +55,18 @@ func (v *Value) TextOf() string {
 	return Strip(v.PyStr())
 }
 
-// maxRepr bounds how much of a collection PyRepr writes; more is cut with "...".
-const maxRepr = 4096
+// maxRepr bounds how much of a collection PyRepr writes, and with it how deep it goes.
+const maxRepr = 64 << 10
 
-// PyRepr is Python's repr(v). Deep, cyclic or very large collections are cut short.
+// PyRepr is Python's repr(v). A collection whose text is longer than 64 KiB is cut there, with "...".
 func (v *Value) PyRepr() string {
 	var b strings.Builder
-	v.repr(&b, 0)
+	v.repr(&b)
 	return b.String()
 }
 
-func (v *Value) repr(b *strings.Builder, depth int) {
-	if b.Len() > maxRepr || depth > 32 {
+func (v *Value) repr(b *strings.Builder) {
+	if b.Len() > maxRepr {
 		b.WriteString("...")
 		return
 	}
@@ -94,19 +94,19 @@ func (v *Value) repr(b *strings.Builder, depth int) {
 	case Date, DateTime:
 		b.WriteString(dateRepr(v))
 	case List:
-		reprList(b, "[", "]", v.List, depth)
+		reprList(b, "[", "]", v.List)
 	case Set:
 		if len(v.List) == 0 {
 			b.WriteString("set()")
 			return
 		}
-		reprList(b, "{", "}", v.List, depth)
+		reprList(b, "{", "}", v.List)
 	case Tuple:
 		end := ")"
 		if len(v.List) == 1 {
 			end = ",)"
 		}
-		reprList(b, "(", end, v.List, depth)
+		reprList(b, "(", end, v.List)
 	case Map:
 		b.WriteByte('{')
 		for i, it := range v.Items {
@@ -117,15 +117,15 @@ func (v *Value) repr(b *strings.Builder, depth int) {
 			if i > 0 {
 				b.WriteString(", ")
 			}
-			it.Key.repr(b, depth+1)
+			it.Key.repr(b)
 			b.WriteString(": ")
-			it.Value.repr(b, depth+1)
+			it.Value.repr(b)
 		}
 		b.WriteByte('}')
 	}
 }
 
-func reprList(b *strings.Builder, open, end string, items []*Value, depth int) {
+func reprList(b *strings.Builder, open, end string, items []*Value) {
 	b.WriteString(open)
 	for i, it := range items {
 		if b.Len() > maxRepr {
@@ -135,7 +135,7 @@ func reprList(b *strings.Builder, open, end string, items []*Value, depth int) {
 		if i > 0 {
 			b.WriteString(", ")
 		}
-		it.repr(b, depth+1)
+		it.repr(b)
 	}
 	b.WriteString(end)
 }

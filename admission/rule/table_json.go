@@ -14,7 +14,7 @@ var jsonRules = []Info{
 	{
 		ID: "json.limit", Title: "The document keeps within the limits of size, depth, number of values and length of integers.",
 		Fix: "Make the document smaller or flatter.", Source: "jobspec.md 2, admission/limit", Gates: documentGates,
-		Ours: true, Fixed: true,
+		Ours: true, Fixed: true, Class: TooLarge,
 	},
 	{
 		ID: "json.duplicate_key", Title: "An object names each key once.", Fix: "Keep one of the repeated keys.",
