@@ -17,7 +17,7 @@ import (
 // The rules that ParseVersion applies. The first is the clients' own.
 const (
 	RuleVersion         rule.ID = "manifest.version"
-	RuleVersionReserved rule.ID = "manifest.version.reserved"
+	RuleVersionReserved rule.ID = "publish.version"
 	RuleVersionLength   rule.ID = "manifest.version.length"
 )
 

@@ -1,4 +1,300 @@
 package rule
 
-// documentRules are the rules of recipe.yaml, benchmark.yaml and integration.json (packs.md 5, 6, 8).
-var documentRules = []Info{}
+import "github.com/gatehouse-registry/gatehouse/admission/dialect"
+
+// documentRules are the rules of recipe.yaml (packs.md 5) and benchmark.yaml (packs.md 6), the documents that declarative
+// packs are about.
+var documentRules = append(append([]Info{}, recipeRules...), benchmarkRules...)
+
+// recipeRules without a note are the clients' own.
+var recipeRules = []Info{
+	{
+		ID: "recipe.file", Title: "A recipe pack has a recipe.yaml in its root.",
+		Fix:    "Put recipe.yaml into the root of the pack, as a file of exactly that name.",
+		Source: "packs.md 5.5, 13.4", Gates: packGates, Ours: true, Fixed: true,
+	},
+	{
+		ID: "recipe.limit", Title: "recipe.yaml keeps within its limits.",
+		Fix:    "Move long texts to README.md and data to files of the template.",
+		Source: "admission/limit", Gates: packGates, Ours: true, Fixed: true, Class: TooLarge,
+	},
+	{
+		ID: "recipe.root", Title: "recipe.yaml holds one object.",
+		Fix:    "Write fields such as `name: my-recipe`, one a line.",
+		Source: "packs.md 2", Gates: packGates,
+	},
+	{
+		ID: "recipe.missing", Title: "recipe.yaml has every required field.",
+		Fix:    "Add the field; `sf plugin new --kind recipe NAME` writes a recipe that has them all.",
+		Source: "packs.md 5.3", Gates: packGates,
+	},
+	{
+		ID: "recipe.ignored", Title: "recipe.yaml has only fields that the clients read.",
+		Fix:    "Remove the field, or correct its spelling; it changes the recipe's digest all the same.",
+		Source: "packs.md 5.3 (ours)", Gates: packGates, Severity: Warn, Ours: true,
+	},
+	{
+		ID: "recipe.name", Title: "The recipe's name is one path-safe name.",
+		Fix:    "Begin with a letter or digit and use only ASCII letters, digits, '.', '_' and '-'.",
+		Source: "packs.md 5.3, 12", Gates: packGates,
+	},
+	{
+		ID: "recipe.name.pack", Title: "The recipe has the name of its pack.",
+		Fix:    "Write the name of plugin.yaml into recipe.yaml; a differing one breaks the catalogue of every client that syncs.",
+		Source: "packs.md 5.3, 5.5", Gates: packGates,
+	},
+	{
+		ID: "recipe.version", Title: "The recipe's version is not empty.",
+		Fix:    "Write a version in quotes, such as \"1.0.0\".",
+		Source: "packs.md 5.3", Gates: packGates,
+	},
+	{
+		ID: "recipe.framework", Title: "The framework is one path-safe name.",
+		Fix:    "Name the framework, such as trl, or custom for an environment of your own.",
+		Source: "packs.md 5.3, 12", Gates: packGates,
+	},
+	{
+		ID: "recipe.framework.blank", Title: "The framework has no white space around it.",
+		Fix:    "Remove the blanks: the client compares the framework as it is written.",
+		Source: "packs.md 5.3", Gates: packGates,
+	},
+	{
+		ID: "recipe.template", Title: "The template is a folder of the pack, named by a relative path.",
+		Fix:    "Name a folder of the pack that holds at least one file, such as template.",
+		Source: "packs.md 5.3", Gates: packGates,
+	},
+	{
+		ID: "recipe.template.link", Title: "The template is a real folder.",
+		Fix:    "Copy the files into the folder that recipe.yaml names.",
+		Source: "packs.md 4.1, 13.3 (ours)", Gates: packGates, Ours: true,
+	},
+	{
+		ID: "recipe.template.empty", Title: "The template holds a file that counts.",
+		Fix:    "Add a file, such as template/config.yaml: an archive holds no empty folders.",
+		Source: "packs.md 5.3 (ours)", Gates: packGates, Ours: true,
+	},
+	{
+		ID: "recipe.entrypoint", Title: "The entrypoint says what to start, inside the experiment.",
+		Fix:    "Write {kind: module|file|experiment, value: …}; a value that is no module is a relative path.",
+		Source: "packs.md 5.3", Gates: packGates,
+	},
+	{
+		ID: "recipe.adapter_options", Title: "The adapter options say who observes the job, in values that the clients know.",
+		Fix:    "Write adapter_options: {observability: platform} or external.",
+		Source: "packs.md 5.3", Gates: packGates,
+	},
+	{
+		ID: "recipe.lifecycle", Title: "The lifecycle maps actions to entrypoints.",
+		Fix:    "Write {action: {kind: …, value: …}}, or {} for none.",
+		Source: "packs.md 5.3", Gates: packGates,
+	},
+	{
+		ID: "recipe.lifecycle_resources", Title: "The lifecycle resources give a number of GPUs for each action of the lifecycle.",
+		Fix:    "Name exactly the actions of lifecycle, each with an integer of 0 or more.",
+		Source: "packs.md 5.3", Gates: packGates,
+	},
+	{
+		ID: "recipe.runtime", Title: "The runtime holds the framework versions and a default among them.",
+		Fix:    "Write runtime: {default_version: V, versions: {V: {…}}}, with V in quotes.",
+		Source: "packs.md 5.3", Gates: packGates,
+	},
+	{
+		ID: "recipe.runtime.exact", Title: "A framework version names one release, unless the framework is custom.",
+		Fix:    "Write three numbers such as \"1.10.0\", or a whole git commit of 40 lower-case hex digits.",
+		Source: "packs.md 5.3", Gates: packGates,
+	},
+	{
+		ID: "recipe.runtime.id", Title: "A framework version names a runtime of its own, unless the framework is custom.",
+		Fix:    "Give each version a runtime_id such as trl-1.10.0.",
+		Source: "packs.md 5.3", Gates: packGates,
+	},
+	{
+		ID: "recipe.runtime.source", Title: "A framework version says in one way where its environment comes from.",
+		Fix:    "Give a source of kind oci with the image's reference, or set deployment_artifact.",
+		Source: "packs.md 5.3", Gates: packGates,
+	},
+	{
+		ID: "recipe.runtime.requires", Title: "A verl, trl or pytorch version has its exact requirement.",
+		Fix:    "Add the requirement that the message names to requires.",
+		Source: "packs.md 5.3", Gates: packGates, Dialects: []dialect.Dialect{dialect.Forge},
+	},
+	{
+		ID: "recipe.requires", Title: "The range of client versions can be read.",
+		Fix:    "Write requires: {core: '>=0.3,<1'}.",
+		Source: "packs.md 5.3", Gates: packGates,
+	},
+	{
+		ID: "recipe.metrics", Title: "The metrics name what to watch and the names that frameworks give it.",
+		Fix:    "Write metrics: {primary: [train/loss], aliases: {}}.",
+		Source: "packs.md 5.4", Gates: packGates,
+	},
+	{
+		ID: "recipe.metrics.semantics", Title: "A metric's semantics are a direction and a display that the clients know.",
+		Fix:    "Write {direction: higher|lower|neutral, display: ratio|number}.",
+		Source: "packs.md 5.4", Gates: packGates,
+	},
+	{
+		ID: "recipe.metrics.objective", Title: "The objective lists declared metrics that rank runs in one direction.",
+		Fix:    "List metrics of primary or aliases whose direction is the same and not neutral, or leave objective out.",
+		Source: "packs.md 5.4", Gates: packGates, Dialects: []dialect.Dialect{dialect.TunePlane},
+	},
+	{
+		ID: "recipe.metrics.equivalences", Title: "An equivalence groups declared metrics that carry one number, and says why.",
+		Fix:    "Write {keys: [a, b], reason: unshaped_reward|no_critic|no_aborted_rollouts}, each metric in one group.",
+		Source: "packs.md 5.4", Gates: packGates, Dialects: []dialect.Dialect{dialect.TunePlane},
+	},
+	{
+		ID: "recipe.artifacts", Title: "The artifacts say where a run leaves its results and in which formats.",
+		Fix:    "Give version, the lists checkpoints, logs, exports and evaluations, and formats for checkpoint, log, hf_export and eval_report.",
+		Source: "packs.md 5.3", Gates: packGates,
+	},
+	{
+		ID: "recipe.list", Title: "plugins and roles are lists.",
+		Fix:    "Write a list of names in brackets.",
+		Source: "packs.md 5.3", Gates: packGates,
+	},
+	{
+		ID: "recipe.letters", Title: "plugins and roles are no text, which falls into its letters.",
+		Fix:    "Write a list of names in brackets.",
+		Source: "packs.md 5.3 (ours)", Gates: packGates, Severity: Warn, Ours: true,
+	},
+	{
+		ID: "recipe.category", Title: "The category is one that the dialect's clients know.",
+		Fix:    "Choose a category that the message lists, or leave it out.",
+		Source: "packs.md 5.3", Gates: packGates,
+	},
+	{
+		ID: "recipe.modalities", Title: "The modalities are some of text, image, video and audio.",
+		Fix:    "Write a list such as [text, image], or leave it out for text.",
+		Source: "packs.md 5.3", Gates: packGates, Dialects: []dialect.Dialect{dialect.TunePlane},
+	},
+	{
+		ID: "recipe.params", Title: "The parameters are an object.",
+		Fix:    "Write params: {learning_rate: {type: float, path: optim.lr}}.",
+		Source: "packs.md 5.3", Gates: packGates,
+	},
+	{
+		ID: "recipe.param", Title: "A parameter is an object with a known type and lists where lists belong.",
+		Fix:    "Write {type: int|float|bool|str|enum, path: …, choices: […]}.",
+		Source: "packs.md 5.3", Gates: packGates,
+	},
+	{
+		ID: "recipe.param.name", Title: "The name of a parameter is a text.",
+		Fix:    "Put the name in quotes.",
+		Source: "packs.md 5.3 (ours)", Gates: packGates, Ours: true,
+	},
+	{
+		ID: "recipe.param.default", Title: "A parameter accepts its own default.",
+		Fix:    "Correct the default; write 1.0e-5 for a small number, since YAML reads 1e-5 as a text.",
+		Source: "packs.md 5.3 (ours)", Gates: packGates, Severity: Warn, Ours: true,
+	},
+	{
+		ID: "recipe.param.bound", Title: "The bounds of a number are numbers.",
+		Fix:    "Write a number; 1.0e-5, not 1e-5, which YAML reads as a text.",
+		Source: "packs.md 5.3 (ours)", Gates: packGates, Severity: Warn, Ours: true,
+	},
+	{
+		ID: "recipe.validation", Title: "The validation block has values that the clients know.",
+		Fix:    "Give sample_kind and reward_semantics from the sets that the message lists.",
+		Source: "packs.md 5.3", Gates: packGates,
+	},
+	{
+		ID: "recipe.i18n", Title: "Translations are of title, summary, and of doc and group of declared parameters.",
+		Fix:    "Write {zh: {title: …, summary: …, params: {name: {doc: …, group: …}}}}.",
+		Source: "packs.md 5.3", Gates: packGates,
+	},
+	{
+		ID: "recipe.hashable", Title: "The document can be written as canonical JSON, which the recipe's digest is made of.",
+		Fix:    "Put dates in quotes, and write no sets, binary values or keys of several types in one object.",
+		Source: "packs.md 5.2", Gates: packGates,
+	},
+	{
+		ID: "recipe.hyperparams", Title: "A job's parameters are some that the recipe declares, with values that it allows.",
+		Fix:    "Correct the parameter; the recipe's parameters are listed by GET /api/recipes and `tp recipe show` or `sf recipe show`.",
+		Source: "packs.md 5.3", Gates: []Gate{Submission},
+	},
+	{
+		ID: "recipe.hyperparams.version", Title: "The framework version of a job offers every parameter that the job sets.",
+		Fix:    "Remove the parameter, or choose a framework version that the message names.",
+		Source: "packs.md 5.3", Gates: []Gate{Submission}, Dialects: []dialect.Dialect{dialect.TunePlane},
+	},
+}
+
+// benchmarkRules without a note are the clients' own.
+var benchmarkRules = []Info{
+	{
+		ID: "benchmark.file", Title: "A benchmark pack has a benchmark.yaml in its root.",
+		Fix:    "Put benchmark.yaml into the root of the pack, as a file of exactly that name.",
+		Source: "packs.md 5.5, 13.4", Gates: packGates, Ours: true, Fixed: true,
+	},
+	{
+		ID: "benchmark.limit", Title: "benchmark.yaml keeps within its size limit.",
+		Fix:    "Move long texts to README.md.",
+		Source: "admission/limit", Gates: packGates, Ours: true, Fixed: true, Class: TooLarge,
+	},
+	{
+		ID: "benchmark.root", Title: "benchmark.yaml holds one object.",
+		Fix:    "Write fields such as `name: my-benchmark`, one a line.",
+		Source: "packs.md 6", Gates: packGates,
+	},
+	{
+		ID: "benchmark.ignored", Title: "benchmark.yaml has only fields that the clients read.",
+		Fix:    "Remove the field, or correct its spelling.",
+		Source: "packs.md 6 (ours)", Gates: packGates, Severity: Warn, Ours: true,
+	},
+	{
+		ID: "benchmark.schema", Title: "benchmark.yaml names the schema of its dialect.",
+		Fix:    "Write schema: forge/benchmark/v1 or tuneplane/benchmark/v1.",
+		Source: "packs.md 6", Gates: packGates,
+	},
+	{
+		ID: "benchmark.name", Title: "The benchmark's name is one path-safe name.",
+		Fix:    "Begin with a letter or digit and use only ASCII letters, digits, '.', '_' and '-'.",
+		Source: "packs.md 6, 12", Gates: packGates,
+	},
+	{
+		ID: "benchmark.name.pack", Title: "The benchmark has the name of its pack.",
+		Fix:    "Write the name of plugin.yaml into benchmark.yaml; a differing one breaks the catalogue of every client that syncs.",
+		Source: "packs.md 5.5, 6", Gates: packGates,
+	},
+	{
+		ID: "benchmark.runner", Title: "The runner is not empty.",
+		Fix:    "Name the runner, such as lm-eval.",
+		Source: "packs.md 6", Gates: packGates,
+	},
+	{
+		ID: "benchmark.suites", Title: "The suites are a list of at least one.",
+		Fix:    "Write suites: [gsm8k].",
+		Source: "packs.md 6", Gates: packGates,
+	},
+	{
+		ID: "benchmark.metrics", Title: "The metrics are a list of at least one, with a key each and one primary at most.",
+		Fix:    "Write metrics: [{key: acc, direction: higher}].",
+		Source: "packs.md 6", Gates: packGates,
+	},
+	{
+		ID: "benchmark.rubric", Title: "A benchmark with the runner judge names its rubric.",
+		Fix:    "Write rubric: <owner>/<name>.",
+		Source: "packs.md 6", Gates: packGates,
+	},
+	{
+		ID: "benchmark.list", Title: "The keywords are a list.",
+		Fix:    "Write a list of words in brackets.",
+		Source: "packs.md 6", Gates: packGates,
+	},
+	{
+		ID: "benchmark.letters", Title: "The keywords are no text, which falls into its letters.",
+		Fix:    "Write a list of words in brackets.",
+		Source: "packs.md 6 (ours)", Gates: packGates, Severity: Warn, Ours: true,
+	},
+	{
+		ID: "benchmark.i18n", Title: "Translations are of title and summary, and of the labels of metrics.",
+		Fix:    "Write {zh: {title: …, summary: …}}, and {zh: {label: …}} in a metric.",
+		Source: "packs.md 6", Gates: packGates,
+	},
+	{
+		ID: "benchmark.integer", Title: "num_fewshot and limit are integers.",
+		Fix:    "Write a number such as 5, or leave the field out.",
+		Source: "packs.md 6", Gates: packGates,
+	},
+}
