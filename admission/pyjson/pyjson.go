@@ -23,8 +23,8 @@ import (
 // maxDepth is where reading ends whatever a policy says: the clients' reader crashes a little later.
 const maxDepth = 900
 
-// maxFaults is how many faults of one document are listed.
-const maxFaults = 64
+// maxListed is how many breaches of one rule are listed.
+const maxListed = 64
 
 // Rules names the rules under which faults are filed, so that each family of documents has ids of its own.
 type Rules struct {
@@ -82,7 +82,7 @@ type loader struct {
 	reader *strictjson.Reader
 	stack  []open
 	nodes  int
-	faults int
+	listed map[rule.ID]int
 	deep   bool // the breach of MaxDepth is filed
 }
 
@@ -106,7 +106,7 @@ func newLoader(opt Options) *loader {
 	if opt.MaxNodes == 0 {
 		opt.MaxNodes = limit.JSONNodes
 	}
-	return &loader{opt: opt, report: rule.Report{Policy: opt.Policy}}
+	return &loader{opt: opt, report: rule.Report{Policy: opt.Policy}, listed: make(map[rule.ID]int)}
 }
 
 // errLimit ends the reading of a document whose breach of a limit is filed.
@@ -213,30 +213,37 @@ func number(v *pyvalue.Value, literal string) {
 
 // tolerate files a fault that need not end the reading.
 func (l *loader) tolerate(f *strictjson.Fault) bool {
-	if f.Kind == strictjson.Folded {
-		return true
+	if f.Kind != strictjson.Folded { // keys of documents read as maps may differ in case alone
+		l.file(f)
 	}
-	if l.faults++; l.faults > maxFaults {
-		return false
-	}
-	l.file(f)
 	return true
 }
 
 // file adds a fault under its rule.
 func (l *loader) file(f *strictjson.Fault) {
-	r := &l.opt.Rules
-	id := map[strictjson.Kind]rule.ID{
-		strictjson.Syntax: r.Syntax, strictjson.Encoding: r.Encoding,
-		strictjson.TooDeep: r.Limit, strictjson.TooLong: r.Limit,
-		strictjson.Duplicate: r.Duplicate, strictjson.Folded: r.Duplicate, strictjson.Constant: r.Constant,
-		strictjson.Range: r.Number, strictjson.Surrogate: r.String, strictjson.Control: r.String,
-	}[f.Kind]
-	if l.faults > maxFaults {
-		id = r.Limit
-		f.Message = fmt.Sprintf("the document has more than %d faults", maxFaults)
+	id := l.opt.Rules.of(f.Kind)
+	if l.listed[id]++; l.listed[id] <= maxListed {
+		l.add(id, f.Line, f.Column, f.Path, "%s", f.Message)
 	}
-	l.add(id, f.Line, f.Column, f.Path, "%s", f.Message)
+}
+
+// of is the rule of a kind of fault.
+func (r Rules) of(k strictjson.Kind) rule.ID {
+	switch k {
+	case strictjson.Encoding:
+		return r.Encoding
+	case strictjson.TooDeep, strictjson.TooLong:
+		return r.Limit
+	case strictjson.Duplicate, strictjson.Folded:
+		return r.Duplicate
+	case strictjson.Constant:
+		return r.Constant
+	case strictjson.Range:
+		return r.Number
+	case strictjson.Surrogate, strictjson.Control:
+		return r.String
+	}
+	return r.Syntax
 }
 
 func (l *loader) add(id rule.ID, line, column int, field, format string, args ...any) {

@@ -5,6 +5,9 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+
+	"github.com/gatehouse-registry/gatehouse/digest/canonical"
+	"github.com/gatehouse-registry/gatehouse/digest/wtf8"
 )
 
 // Truthy is Python's bool(v). A nil value is None.
@@ -140,8 +143,7 @@ func reprList(b *strings.Builder, open, end string, items []*Value) {
 	b.WriteString(end)
 }
 
-// FloatText is Python's repr of a float: shortest digits that read back, an exponent when the decimal exponent
-// is below -4 or at least 16, else a ".0" at least (packs.md 2).
+// FloatText is Python's repr of a float (packs.md 2).
 func FloatText(f float64) string {
 	switch {
 	case math.IsNaN(f):
@@ -151,25 +153,7 @@ func FloatText(f float64) string {
 	case math.IsInf(f, -1):
 		return "-inf"
 	}
-	s := strconv.FormatFloat(f, 'e', -1, 64)
-	mantissa, exp, _ := strings.Cut(s, "e")
-	n, _ := strconv.Atoi(exp)
-	if n < -4 || n >= 16 {
-		sign := "+"
-		if n < 0 {
-			sign, n = "-", -n
-		}
-		digits := strconv.Itoa(n)
-		if n < 10 {
-			digits = "0" + digits
-		}
-		return mantissa + "e" + sign + digits
-	}
-	s = strconv.FormatFloat(f, 'f', -1, 64)
-	if !strings.Contains(s, ".") {
-		s += ".0"
-	}
-	return s
+	return canonical.Float(f)
 }
 
 // IsSpace reports whether Python's str.strip removes r: Unicode White_Space and U+001C to U+001F.
@@ -189,7 +173,7 @@ func Quote(s string) string {
 	var b strings.Builder
 	b.WriteRune(q)
 	for i := 0; i < len(s); {
-		r, n := DecodeRune(s[i:])
+		r, n := wtf8.DecodeRune(s[i:])
 		i += n
 		switch {
 		case r == q || r == '\\':

@@ -2,10 +2,8 @@
 // The clients' rules are written in Python's terms (truth, str(), repr(), strip()), so ours need those terms too.
 //
 // Python's texts may hold lone surrogates (a YAML or JSON escape such as "\ud800" makes one). A text here is a Go
-// string in WTF-8: UTF-8, and each surrogate in the three bytes that UTF-8's scheme would give it. Two escapes
-// that would be a pair in UTF-16 stay two surrogates where Python keeps them apart (YAML) and are one character
-// where Python joins them (JSON). Such a text is no valid UTF-8, so utf8.ValidString tells whether there are any;
-// AppendRune and DecodeRune write and read them.
+// string in WTF-8 (package wtf8). Two escapes that would be a pair in UTF-16 stay two surrogates where Python
+// keeps them apart (YAML) and are one character where Python joins them (JSON).
 package pyvalue
 
 import "math/big"

@@ -10,8 +10,8 @@
 // integer of more than 4,300 digits, a list as a key, 500 levels of nesting), it is refused under a rule of its own.
 //
 // The parser is our own. Parsers of YAML for Go follow libyaml, which differs from PyYAML's own scanner in what it
-// accepts (testdata/vectors/README-pyyaml.md lists by how much), and none keeps the lone surrogates and the forms of
-// numbers that the recipe digest needs.
+// accepts (testdata/vectors/README-pyyaml.md says by how much), and none keeps the lone surrogates that decide
+// whether a recipe can be hashed.
 //
 // # What is refused on top
 //
@@ -21,7 +21,7 @@
 // its fields find everything else that is wrong with it. Aliases that form a cycle, or that stand for
 // more values than the limit, are always refused: no value is cyclic, or larger than the limit when written out.
 //
-// Time and memory are linear in the size of the input, but for the sorting of repeated keys' maps.
+// Time and memory are linear in the size of the input, and nothing recurses deeper than limit.YAMLClientDepth.
 package pyyaml
 
 import (
@@ -170,14 +170,14 @@ func (l *loader) soft(id rule.ID, at mark, field, format string, args ...any) {
 // alias files an anchor, an alias or a merge key.
 func (l *loader) alias(at mark, what string) {
 	l.shared = true
-	l.soft("yaml.alias", at, "", "%.80q stands here; a value is written out where it is needed", what)
+	l.soft("yaml.alias", at, "", "found %.80s; expected every value to be written out where it is needed", what)
 }
 
 // tagged files an explicit tag that the clients know; unknown ones are refused when their node is read.
 func (l *loader) tagged(at mark, tag string) {
 	switch tag {
 	case "!", tagNull, tagBool, tagInt, tagFloat, tagBinary, tagTimestamp, tagOmap, tagPairs, tagSet, tagStr, tagSeq, tagMap:
-		l.soft("yaml.tag", at, "", "the tag %s stands here; expected a value without a tag", shortTag(tag))
+		l.soft("yaml.tag", at, "", "found the tag %s; expected a value without a tag", shortTag(tag))
 	}
 }
 

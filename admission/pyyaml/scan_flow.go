@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/gatehouse-registry/gatehouse/admission/pyvalue"
+	"github.com/gatehouse-registry/gatehouse/digest/wtf8"
 )
 
 // scanName reads an alias or an anchor.
@@ -61,7 +61,7 @@ func (s *scanner) quotedText(text []byte, quote rune) []byte {
 			text = s.escape(text)
 			continue
 		}
-		text = pyvalue.AppendRune(text, r)
+		text = wtf8.AppendRune(text, r)
 		s.forward(1)
 	}
 }
@@ -82,7 +82,7 @@ func (s *scanner) escape(text []byte) []byte {
 	r := s.peek(0)
 	if c, ok := shortEscapes[r]; ok {
 		s.forward(1)
-		return pyvalue.AppendRune(text, c)
+		return wtf8.AppendRune(text, c)
 	}
 	if n := hexDigits[r]; n > 0 {
 		s.forward(1)
@@ -109,7 +109,7 @@ func (s *scanner) hexEscape(text []byte, n int, at mark) []byte {
 		s.err.rule = "yaml.value"
 		return text
 	}
-	return pyvalue.AppendRune(text, rune(code))
+	return wtf8.AppendRune(text, rune(code))
 }
 
 func isHex(r rune) bool {

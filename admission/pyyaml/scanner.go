@@ -19,9 +19,10 @@ type scanner struct {
 	flow    int     // open brackets and braces
 	indent  int     // column of the innermost block collection, -1 outside
 	indents []int   // the columns outside it
-	queue   []token // tokens that are cut but not taken
-	taken   int     // tokens taken
-	done    bool    // the end of the text is queued
+	queue   []token // tokens that are cut; those before head are taken
+	head    int
+	taken   int  // tokens taken
+	done    bool // the end of the text is queued
 
 	// keyAllowed says that a key without "?" may begin here; in block context also that a collection may.
 	keyAllowed bool
@@ -100,15 +101,17 @@ func (s *scanner) token() (*token, *fault) {
 	if s.err != nil {
 		return nil, s.err
 	}
-	return &s.queue[0], nil
+	return &s.queue[s.head], nil
 }
 
 // next takes the next token. token must have returned it before.
 func (s *scanner) next() token {
-	t := s.queue[0]
-	s.queue[0] = token{}
-	s.queue = s.queue[1:]
+	t := s.queue[s.head]
+	s.head++
 	s.taken++
+	if s.head == len(s.queue) {
+		s.queue, s.head = s.queue[:0], 0
+	}
 	return t
 }
 
@@ -117,7 +120,7 @@ func (s *scanner) needsMore() bool {
 	if s.done {
 		return false
 	}
-	if len(s.queue) == 0 {
+	if s.head == len(s.queue) {
 		return true
 	}
 	s.dropStaleKeys()
@@ -162,7 +165,7 @@ func (s *scanner) saveKey() {
 	}
 	s.dropKey(s.flow)
 	s.keys[s.flow] = possibleKey{
-		live: true, required: s.flow == 0 && s.indent == s.column, token: s.taken + len(s.queue), at: s.mark,
+		live: true, required: s.flow == 0 && s.indent == s.column, token: s.taken + len(s.queue) - s.head, at: s.mark,
 	}
 	s.firstKey = min(s.firstKey, s.flow)
 }
@@ -425,7 +428,7 @@ func (s *scanner) fetchKey() {
 func (s *scanner) fetchValue() {
 	if k := &s.keys[s.flow]; k.live {
 		k.live = false
-		at := k.token - s.taken
+		at := s.head + k.token - s.taken
 		if s.flow == 0 && s.deepen(k.at.column) {
 			s.queue = slices.Insert(s.queue, at, token{kind: tokBlockMapping, start: k.at, end: k.at})
 			at++

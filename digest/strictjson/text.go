@@ -3,7 +3,8 @@ package strictjson
 import (
 	"strings"
 	"unicode/utf16"
-	"unicode/utf8"
+
+	"github.com/gatehouse-registry/gatehouse/digest/wtf8"
 )
 
 // text reads the string at pos and returns what it stands for.
@@ -66,19 +67,19 @@ func (r *Reader) escape(b *strings.Builder, p int) (int, error) {
 	if !ok {
 		return 0, r.fault(Syntax, p, "\\u is not followed by four hex digits")
 	}
-	p0, end := p, p+6
+	end := p + 6
 	if utf16.IsSurrogate(unit) {
 		if low, ok := r.lowAfter(end); ok && unit < 0xDC00 {
 			b.WriteRune(utf16.DecodeRune(unit, low))
 			return end + 6, nil
 		}
-		if err := r.tolerate(Surrogate, p0, "the escape \\u%04x is half of a surrogate pair without the other", unit); err != nil {
+		if err := r.tolerate(Surrogate, p, "the escape \\u%04x is half of a surrogate pair without the other", unit); err != nil {
 			return 0, err
 		}
-		writeWTF8(b, unit)
+		b.Write(wtf8.AppendRune(nil, unit))
 		return end, nil
 	}
-	if err := r.control(p0, unit); err != nil {
+	if err := r.control(p, unit); err != nil {
 		return 0, err
 	}
 	b.WriteRune(unit)
@@ -120,11 +121,4 @@ func (r *Reader) hex4(p int) (rune, bool) {
 		}
 	}
 	return v, true
-}
-
-// writeWTF8 writes a surrogate in the three bytes that UTF-8's scheme gives it (WTF-8).
-func writeWTF8(b *strings.Builder, c rune) {
-	b.WriteByte(0xE0 | byte(c>>12))
-	b.WriteByte(utf8.RuneSelf | byte(c>>6)&0x3F)
-	b.WriteByte(utf8.RuneSelf | byte(c)&0x3F)
 }

@@ -247,11 +247,31 @@ PIECES = ["a", "b: ", "- ", "? ", ": ", "\n", "\n ", "\n  ", " ", "[", "]", "{",
 WELL = ["a: 1", "b: [x, y]", "c: {d: e}", "f:", "- g", "- h: i", "  j: k", "  - l", "    m: n", "# o", "p: |", "  q r", "  s: 't'", "", "u: >-", "  v", "'w': \"x\"", "? y", ": z", "  ? aa", "  : bb"]
 
 
+WORDS = ["alpha", "beta gamma", "yes", "1.10", "", " lead", "trail ", "a: b", "# no", "line\nbreak", "two\n\nbreaks\n", "tab\there", "größe", "日本 語", "\U0001f680 up", "\x00\x1b", "it's", 'say "hi"', "back\\slash", "- dash", "2024-01-01", "~", "\u2028sep", "\x85nel", "\ufeffbom", "\ud800lone", "x" * 90, "w " * 60, "a,b]c", "<<", "=", "0x1f", "1:30", "[x]", "{y", "*z", "&q", "!t", "|", ">", "%p", "@a", "`b"]
+
+
+def some_value(rng, depth):
+    roll = rng.random()
+    if depth > 0 and roll < 0.25:
+        return [some_value(rng, depth - 1) for _ in range(rng.randint(0, 4))]
+    if depth > 0 and roll < 0.55:
+        return {some_key(rng): some_value(rng, depth - 1) for _ in range(rng.randint(0, 4))}
+    return rng.choice([some_key(rng), rng.choice(WORDS), rng.choice(WORDS), rng.randint(-10**6, 10**6), rng.random() * 10 ** rng.randint(-9, 20), True, None, datetime.date(2024, 2, 29), datetime.datetime(2024, 2, 29, 1, 2, 3, 40), b"\x00bytes\xff"])
+
+
+def some_key(rng):
+    return rng.choice(WORDS + ["k%d" % rng.randint(0, 9), rng.randint(0, 99), 1.5, None, False])
+
+
 def generated():
     rng = random.Random(20260101)
     for _ in range(700):
         add("generated pieces", "".join(rng.choice(PIECES) for _ in range(rng.randint(2, 12))))
-    for _ in range(700):
+    for _ in range(400):
+        text = yaml.safe_dump(some_value(rng, 4), default_flow_style=rng.choice([True, False, None]), width=rng.choice([20, 40, 80]), indent=rng.choice([2, 3, 4]), allow_unicode=rng.random() < 0.5, sort_keys=False, default_style=rng.choice([None, None, None, "'", '"', "|", ">"]), explicit_start=rng.random() < 0.2, explicit_end=rng.random() < 0.2)
+        if not any(0xD800 <= ord(c) <= 0xDFFF for c in text):
+            add("generated dumps", text)
+    for _ in range(400):
         add("generated lines", "\n".join(rng.choice(WELL) for _ in range(rng.randint(2, 9))) + rng.choice(["", "\n"]))
     for _ in range(400):
         text = rng.choice(SCALARS.replace("\n", "|").split("|"))
