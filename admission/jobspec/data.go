@@ -42,7 +42,9 @@ func (r *reader) volumes(n node) []string {
 			continue
 		}
 		if other, taken := owners[leaf]; taken && other != owner {
-			r.bad(n, "job.data.volumes.leaf_collision", "the volumes %.100q and %.100q would be mounted at one path", other+"/"+leaf, owner+"/"+leaf)
+			at := n.entry(i, v)
+			at.field = n.field
+			r.bad(at, "job.data.volumes.leaf_collision", "the volumes %.100q and %.100q would be mounted at one path", other+"/"+leaf, owner+"/"+leaf)
 			continue
 		}
 		owners[leaf] = owner

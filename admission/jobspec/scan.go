@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/big"
 	"regexp"
+	"strings"
 
 	"github.com/gatehouse-registry/gatehouse/admission/pyvalue"
 	"github.com/gatehouse-registry/gatehouse/admission/rule"
@@ -75,18 +76,22 @@ func (n node) violation(id rule.ID, message string) rule.Violation {
 // minCredential is the length of the shortest text that credentials looks at.
 const minCredential = 20
 
-// credentials are the forms of well-known tokens, with the words that a warning uses for them.
+// credentials are the forms of well-known tokens, with the words that a warning uses for them. A text without the mark is
+// not looked at further: most texts of a document have none.
 var credentials = []struct {
+	mark string
 	form *regexp.Regexp
 	kind string
 }{
-	{regexp.MustCompile(`\bhf_[A-Za-z0-9]{20,}`), "a Hugging Face token"},
-	{regexp.MustCompile(`\bsk-[A-Za-z0-9_-]{20,}`), "an API key"},
-	{regexp.MustCompile(`\b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,})`), "a GitHub token"},
-	{regexp.MustCompile(`\bglpat-[A-Za-z0-9_-]{20,}`), "a GitLab token"},
-	{regexp.MustCompile(`\bxox[abeprs]-[A-Za-z0-9-]{16,}`), "a Slack token"},
-	{regexp.MustCompile(`\b(?:AKIA|ASIA)[A-Z0-9]{16}\b`), "an AWS access key"},
-	{regexp.MustCompile(`-----BEGIN [A-Z ]*PRIVATE KEY-----`), "a private key"},
+	{"hf_", regexp.MustCompile(`\bhf_[A-Za-z0-9]{20,}`), "a Hugging Face token"},
+	{"sk-", regexp.MustCompile(`\bsk-[A-Za-z0-9_-]{20,}`), "an API key"},
+	{"gh", regexp.MustCompile(`\bgh[pousr]_[A-Za-z0-9]{20,}`), "a GitHub token"},
+	{"github_pat_", regexp.MustCompile(`\bgithub_pat_[A-Za-z0-9_]{20,}`), "a GitHub token"},
+	{"glpat-", regexp.MustCompile(`\bglpat-[A-Za-z0-9_-]{20,}`), "a GitLab token"},
+	{"xox", regexp.MustCompile(`\bxox[abeprs]-[A-Za-z0-9-]{16,}`), "a Slack token"},
+	{"AKIA", regexp.MustCompile(`\bAKIA[A-Z0-9]{16}\b`), "an AWS access key"},
+	{"ASIA", regexp.MustCompile(`\bASIA[A-Z0-9]{16}\b`), "an AWS access key"},
+	{"-----BEGIN ", regexp.MustCompile(`-----BEGIN [A-Z ]*PRIVATE KEY-----`), "a private key"},
 }
 
 // credential says what kind of credential a text holds, "" when none shows.
@@ -95,7 +100,7 @@ func credential(text string) string {
 		return ""
 	}
 	for _, c := range credentials {
-		if c.form.MatchString(text) {
+		if strings.Contains(text, c.mark) && c.form.MatchString(text) {
 			return c.kind
 		}
 	}

@@ -1,4 +1,89 @@
 package rule
 
-// submissionRules are the rules of what only a server can check of a JobSpec (jobspec.md 8).
-var submissionRules = []Info{}
+// submissionRules are the rules of what only a server can check of a JobSpec (jobspec.md 8), in the order in which the
+// gate looks.
+var submissionRules = []Info{
+	serverRule("job.meta.agree", "What the request says beside the spec is what the spec says.",
+		"Send one spec: its experiment, profile and copy must be equal."),
+
+	serverRule("job.handshake.recipe.name", "The recipe is in the catalogue.",
+		"Use a method of the catalogue; a disabled or unpublished one is not in it. Updating the client may help."),
+	serverRule("job.handshake.recipe.version", "The recipe's version is the catalogue's.",
+		"Upgrade the client or the lock, so that both name one version."),
+	serverRule("job.handshake.recipe.digest", "The recipe's digest is the catalogue's.",
+		"Sync the recipe and submit again, or use the client release that the server is for."),
+	serverRule("job.handshake.framework.kind", "The framework is the recipe's.", "Name the framework that the recipe is for."),
+	serverRule("job.handshake.framework.version", "The recipe supports the framework version.", "Use one of the supported versions."),
+	serverRule("job.handshake.runtime_id", "The runtime id is the catalogue's for the framework version.",
+		"Copy the runtime id from the catalogue; a runtime that the user brings has none."),
+	warningOfOurs("job.handshake.recipe.alias", "The recipe is named by its alias and stored under the id that launchers compare.",
+		"Write the id that the catalogue lists."),
+	serverRule("job.core_version.range", "The client's version is in the recipe's range.",
+		"Use a client version within the range, or another version of the recipe."),
+
+	serverRule("job.framework.image.required", "A recipe whose runtime the user brings has an image.", "Name the image: --image <host>/<repository>:<tag>."),
+	{
+		ID: "job.framework.image.allowlist", Title: "The image comes from a registry that the deployment allows.",
+		Fix: "Push the image to an allowed registry, or ask an administrator to add the host.", Source: "jobspec.md 8",
+		Gates: []Gate{Submission},
+	},
+	serverRule("job.framework.observability_url.required", "A recipe that is watched elsewhere has an observability_url.", "Add the address of the page that shows the run."),
+	serverRule("job.framework.observability_url.forbidden", "A recipe that the platform watches has no observability_url.", "Remove observability_url."),
+
+	serverRule("job.hyperparams.recipe", "Hyperparameters are the recipe's, of its types, within its bounds.", "Use the parameters that the recipe lists."),
+	warningOfOurs("job.hyperparams.path_key", "A parameter is named by its path and was stored under its name.", "Write the parameter's name."),
+	serverRule("job.lifecycle.on_success.recipe", "The recipe supports the actions.", "Use an action that the recipe supports, or remove it."),
+	warningOfOurs("job.resources.roles.recipe", "A role is none of the recipe's.", "Map the recipe's roles; the clients refuse others."),
+	serverRule("job.resources.topology.roles", "With several pools every role of the recipe is mapped.", "Map each role to a pool, or use one pool."),
+	serverRule("job.resources.topology.idle", "With several pools each carries a role of the recipe.", "Map a role to the pool, or remove it."),
+	serverRule("job.resources.topology.single", "A framework whose processes form one world takes one pool.", "Use one pool."),
+	serverRule("job.resources.topology.cpu_only", "A pool without GPUs is not part of a GPU world.", "Give the pool GPUs, or use one pool without GPUs alone."),
+	{
+		ID: "job.resources.series.exists", Title: "A pool's series is one that the deployment has.",
+		Fix: "Use the series of a hardware profile.", Source: "recipes-and-locks.md 6", Gates: []Gate{Submission}, Ours: true,
+	},
+	serverRule("job.quota.gpus", "The job's GPUs are within the account's quota.", "Ask for fewer GPUs, wait for a job to end, or ask for more quota."),
+
+	serverRule("job.plugins.record.unknown", "Each plugin version is published.", "Publish it, or name a version that is."),
+	serverRule("job.plugins.record.digest", "Each plugin's digest is the published one.", "Install the plugin again, which writes the lock with the published digest."),
+	serverRule("job.plugins.record.disabled", "No plugin version is disabled.", "Use another version; an administrator disabled this one."),
+	serverRule("job.plugins.record.core", "The client's version is in each plugin's range.", "Use a plugin version that supports this client."),
+	serverRule("job.plugins.record.compat", "Each plugin is for the job's dialect, framework and method.", "Use a plugin that is for this job."),
+	serverRule("job.plugins.integration", "The job has exactly one framework integration, the recipe's.", "Name the integration that the recipe names, and no other."),
+	warningOfOurs("job.plugins.integration.added", "The framework integration was missing and was added from the client release.", "Nothing; the clients add it themselves."),
+	serverRule("job.recipe.plugins.provided", "Each algorithm that the recipe uses is among the plugins.", "Add the algorithm's plugin to spec.plugins."),
+
+	serverRule("job.model.init_from.exists", "The artifact exists and the account may read it.", "Name an artifact of a run that you may read."),
+	serverRule("job.hub.policy", "The model or dataset exists or may be fetched from its hub.", "Use one that the project may use."),
+	serverRule("job.data.dataset.access", "The dataset exists and the account may read it.", "Name a dataset that you may read."),
+	serverRule("job.data.volumes.access", "The volume exists and the account may read it.", "Name a volume that you may read."),
+	serverRule("job.data.environment.access", "The environment or task set exists and the account may read it.", "Name one that you may read."),
+	serverRule("job.data.output_dataset.owner", "The account may publish the output dataset.", "Publish below your own name, under a version that is not used."),
+	serverRule("job.evaluation.suites.exists", "Each suite is a known benchmark.", "Use a benchmark of the catalogue."),
+	serverRule("job.evaluation.baseline.exists", "The baseline is a run that the account may read.", "Name a run that you may read."),
+	{
+		ID: "job.reference.missing", Title: "What the job names outside itself exists.",
+		Fix: "Correct the name.", Source: "jobspec.md 9", Gates: []Gate{Submission}, Ours: true,
+	},
+	warningOfOurs("job.reference.unchecked", "The registry does not hold some of what the job names, so nobody has checked it.",
+		"Make sure that the names are right: the platform that runs the job is the first to look."),
+	{
+		ID: "job.reference.unverified", Title: "What the deployment wants checked could be checked.",
+		Fix:    "Ask an administrator: this server is set to refuse such references unless something answers for them.",
+		Source: "design.md 9", Gates: []Gate{Submission}, Ours: true,
+	},
+	{
+		ID: "catalogue.snapshot", Title: "A catalogue snapshot is {\"recipes\": [...], \"bundled_plugins\": [...]} as taken from an installed client.",
+		Fix: "Take the snapshot again from an installed client release.", Source: "wire.md 5.1", Gates: []Gate{Submission}, Ours: true, Fixed: true,
+	},
+}
+
+// serverRule is a rule that needs the catalogue, the library or a quota; the clients' platforms have it too.
+func serverRule(id ID, title, fix string) Info {
+	return Info{ID: id, Title: title, Fix: fix, Source: "jobspec.md 8", Gates: []Gate{Submission}}
+}
+
+// warningOfOurs is a rule of gate 2 that only warns.
+func warningOfOurs(id ID, title, fix string) Info {
+	return Info{ID: id, Title: title, Fix: fix, Source: "jobspec.md 8, 10 (ours)", Gates: []Gate{Submission}, Ours: true, Severity: Warn}
+}

@@ -1,0 +1,168 @@
+package jobspec
+
+import (
+	"encoding/json"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/gatehouse-registry/gatehouse/admission/dialect"
+	"github.com/gatehouse-registry/gatehouse/admission/limit"
+	"github.com/gatehouse-registry/gatehouse/admission/rule"
+)
+
+// hostile are documents that try to exhaust or to confuse, each with the rule that must refuse it.
+func hostile() map[string]struct {
+	src  string
+	rule rule.ID
+} {
+	small := smallest(dialect.TunePlane)
+	put := func(path, value string) string { return string(with(small, path, value)) }
+	repeat := strings.Repeat
+	return map[string]struct {
+		src  string
+		rule rule.ID
+	}{
+		"2 MiB":                    {put("spec.hyperparams", `{"x":"`+repeat("a", 2*limit.MiB)+`"}`), "job.json.limit"},
+		"5000 levels":              {strings.Replace(small, `"spec":{`, `"spec":{"hyperparams":{"x":`+repeat("[", 5000)+repeat("]", 5000)+`},`, 1), "job.json.depth"},
+		"5000 levels, unclosed":    {repeat("[", 5000), "job.json.depth"},
+		"integer of 5000 digits":   {strings.Replace(small, `"spec":{`, `"spec":{"hyperparams":{"x":`+repeat("9", 5000)+`},`, 1), "job.json.limit"},
+		"integer of 400 digits":    {strings.Replace(small, `"spec":{`, `"spec":{"hyperparams":{"x":`+repeat("9", 400)+`},`, 1), "job.json.number"},
+		"1e999":                    {strings.Replace(small, `"spec":{`, `"spec":{"hyperparams":{"x":1e999},`, 1), "job.json.number"},
+		"lone surrogate in a key":  {strings.Replace(small, `"spec":{`, `"spec":{"hyperparams":{"\udc00":1},`, 1), "job.json.string"},
+		"NUL in a name":            {strings.Replace(small, `"demo"`, `"de\u0000mo"`, 1), "job.json.string"},
+		"bytes that are no UTF-8":  {strings.Replace(small, `demo"`, "demo\xff\"", 1), "job.json.syntax"},
+		"byte-order mark":          {"\ufeff" + small, "job.json.syntax"},
+		"look-alike key":           {strings.Replace(small, `"kind":"Tr`, `"kınd":"x","kind":"Tr`, 1), "job.unknown_field"},
+		"two names but for case":   {put("spec.plugins", pluginList("a/x", "b/X")), "job.plugins.leaf_collision.fold"},
+		"60,000 bad plugins":       {put("spec.plugins", "["+repeat("1,", 60_000)+"1]"), "job.plugins.item.object"},
+		"20,000 unknown keys":      {put("spec.model", manyKeys(20_000)), "job.unknown_field"},
+		"100,000 values":           {put("spec.hyperparams", `{"x":[`+repeat("1,", 150_000)+`1]}`), "job.json.limit"},
+		"line break in a recipe":   {put("spec.recipe.name", `"verl\n/grpo"`), "job.name.inner_space"},
+		"control escape in a path": {put("spec.data.train", `{"path":"a\u001b[2Jb"}`), "job.json.string"},
+	}
+}
+
+func pluginList(ids ...string) string {
+	var list []map[string]string
+	for _, id := range ids {
+		list = append(list, map[string]string{"id": id, "version": "1", "digest": "sha256:" + strings.Repeat("a", 64)})
+	}
+	out, err := json.Marshal(list)
+	if err != nil {
+		panic(err)
+	}
+	return string(out)
+}
+
+func TestHostile(t *testing.T) {
+	for name, h := range hostile() {
+		t.Run(name, func(t *testing.T) {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			_, report := Parse([]byte(h.src), Options{Dialect: dialect.TunePlane})
+			runtime.ReadMemStats(&after)
+			if !rulesOf(report.Violations)[h.rule] {
+				t.Errorf("%s is not among %.2000s", h.rule, fmt.Sprint(report.Violations))
+			}
+			if used := after.TotalAlloc - before.TotalAlloc; used > 64*limit.MiB {
+				t.Errorf("%d bytes were allocated", used)
+			}
+			if n := len(report.Violations) + len(report.Warnings); n > 2*maxFindings+64 {
+				t.Errorf("%d findings", n)
+			}
+			for _, v := range report.Violations {
+				if len(v.Message) > 4000 || len(v.Field) > 4000 || strings.ContainsAny(v.Message+v.Field, "\x00\x1b\n") {
+					t.Errorf("a violation is not fit to be shown: %.200q", v)
+				}
+			}
+		})
+	}
+}
+
+// TestTruncated checks that what is left out of a report is said.
+func TestTruncated(t *testing.T) {
+	_, report := Parse(with(smallest(dialect.TunePlane), "spec.plugins", "["+strings.Repeat("1,", 999)+"1]"), Options{})
+	if len(report.Violations) != maxFindings {
+		t.Errorf("%d violations, want %d", len(report.Violations), maxFindings)
+	}
+	last := report.Warnings[len(report.Warnings)-1]
+	if last.Rule != "job.report.truncated" || !strings.Contains(last.Message, "500 more") {
+		t.Errorf("last warning %v", last)
+	}
+}
+
+func TestCredentials(t *testing.T) {
+	letters := strings.Repeat("A1", 20)
+	for text, want := range map[string]string{
+		"hf_" + letters: "a Hugging Face token", "x=sk-" + letters: "an API key", "ghp_" + letters: "a GitHub token",
+		"github_pat_" + letters: "a GitHub token", "glpat-" + letters: "a GitLab token", "xoxb-" + letters: "a Slack token",
+		"AKIA" + letters[:16]: "an AWS access key", "-----BEGIN RSA PRIVATE KEY-----": "a private key",
+		"risk-" + letters: "", "task-" + letters: "", "hf_short_and_with_underscores": "", "sha256:" + letters: "",
+		"-----BEGIN CERTIFICATE-----": "", "BAKIA" + letters[:16]: "",
+	} {
+		if got := credential(text); got != want {
+			t.Errorf("%s: %q, want %q", text, got, want)
+		}
+	}
+}
+
+func FuzzJobSpec(f *testing.F) {
+	for _, d := range dialect.All {
+		for i, v := range readVectors[vector](f, dialectFiles[d]) {
+			if i%7 == 0 {
+				f.Add(v.source())
+			}
+		}
+	}
+	for _, h := range hostile() {
+		if len(h.src) < 4096 {
+			f.Add([]byte(h.src))
+		}
+	}
+	f.Fuzz(func(t *testing.T, src []byte) {
+		for _, d := range dialect.All {
+			spec, report := Parse(src, Options{Dialect: d})
+			if spec == nil {
+				if report.OK() {
+					t.Fatal("nothing was read and nothing is wrong")
+				}
+				continue
+			}
+			for range spec.References() {
+			}
+			spec.TotalGPUs()
+			stored := spec.Normalised()
+			if !report.OK() {
+				continue
+			}
+			if _, err := spec.Digest(); err != nil {
+				t.Fatalf("accepted, but has no digest: %v", err)
+			}
+			again, report := Parse(stored, Options{Dialect: d})
+			if !report.OK() {
+				t.Fatalf("the stored document is refused: %v\n%s", report.Violations, stored)
+			}
+			if got := again.Normalised(); string(got) != string(stored) && !strings.Contains(string(stored), ":{}") {
+				t.Fatalf("the stored document\n%s\nreads as\n%s", stored, got)
+			}
+		}
+	})
+}
+
+func BenchmarkParse(b *testing.B) {
+	var largest []byte
+	for _, v := range readVectors[vector](b, dialectFiles[dialect.TunePlane]) {
+		if v.Gatehouse.Verdict == "accept" && len(v.source()) > len(largest) {
+			largest = v.source()
+		}
+	}
+	b.SetBytes(int64(len(largest)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, report := Parse(largest, Options{Dialect: dialect.TunePlane}); !report.OK() {
+			b.Fatal(report.Violations)
+		}
+	}
+}
