@@ -184,7 +184,6 @@ type Preview struct {
 	Account   string
 	Digest    digest.Digest // sha256 of Document
 	Document  []byte        // the preview request as stored; the commit checks this again
-	Answer    json.RawMessage
 	ExpiresAt time.Time
 	JobID     string // set by the commit
 }

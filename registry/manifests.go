@@ -71,7 +71,7 @@ func (s *Service) PutManifest(ctx context.Context, p auth.Principal, repository 
 		return m, err
 	}
 	if isPack(doc.ArtifactType, doc.configType()) {
-		return s.putPack(ctx, p, m, ref, content)
+		return s.putPack(ctx, p, m, doc, ref, content)
 	}
 	return m, s.putArtifact(ctx, p, m, doc, ref, content)
 }

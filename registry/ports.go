@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-registry/gatehouse/admission/dialect"
+	"github.com/gatehouse-registry/gatehouse/admission/receipt"
 	"github.com/gatehouse-registry/gatehouse/digest"
 )
 
@@ -126,7 +127,9 @@ type PackTx interface {
 	VersionsByContent(content digest.Digest) ([]Version, error)            // every pack with the content digest
 	VersionByManifest(repository string, d digest.Digest) (Version, error) // ErrNotFound
 	Ledger(afterSeq int64, limit int) ([]LedgerRow, error)                 // in order; InsertVersion appends the row
+	MergeLedger(repository, key string, row LedgerRow) (bool, error)       // adds a row of the ledger file that a restored backup lacks; true when it did; Conflict: another manifest, or the key is taken
 	TakeRecipeID(RecipeID) error                                           // Conflict: another pack has it; the same pack again is fine
+	RecipeHolder(d dialect.Dialect, id string) (RecipeID, error)           // ErrNotFound
 	RecipeIDs(d dialect.Dialect) ([]RecipeID, error)                       // sorted by id
 	PutSnapshot(Snapshot) error                                            // replaces the one of its dialect and release
 	Snapshot(d dialect.Dialect, release string) (Snapshot, error)          // ErrNotFound
@@ -164,10 +167,14 @@ type AuditTx interface {
 // that are already there.
 type LedgerFile interface {
 	LastSeq() int64
-	Append(rows []LedgerRow) error
+	Append(rows []LedgerRow) error     // Conflict: the file has one of the versions with another manifest
+	Rows() iter.Seq2[LedgerRow, error] // what the file holds, in its order
 }
 
-// Signer makes the DSSE envelope of a receipt's payload with the registry's key.
+// Signer is the registry's key.
 type Signer interface {
-	Sign(payloadType string, payload []byte) (envelope []byte, err error)
+	// Trust is the set that accepts this key's receipts for an audience.
+	Trust(audience string) (receipt.TrustSet, error)
+	// SignReceipt makes the DSSE envelope of a receipt.
+	SignReceipt(receipt.Receipt) (envelope []byte, err error)
 }

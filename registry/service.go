@@ -65,11 +65,13 @@ type Service struct {
 	log    *slog.Logger
 	now    func() time.Time
 	set    Settings
+
+	inspections chan struct{} // bounds archives being read
 }
 
 // New makes a Service and brings the ledger file up to what the store holds.
 func New(ctx context.Context, d Deps, set Settings) (*Service, error) {
-	s := &Service{blobs: d.Blobs, meta: d.Meta, ledger: d.Ledger, signer: d.Signer, log: d.Log, now: d.Now, set: set}
+	s := &Service{blobs: d.Blobs, meta: d.Meta, ledger: d.Ledger, signer: d.Signer, log: d.Log, now: d.Now, set: set, inspections: make(chan struct{}, maxInspections)}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}

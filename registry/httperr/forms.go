@@ -6,6 +6,7 @@ import (
 	"unicode"
 
 	"github.com/gatehouse-registry/gatehouse/admission/rule"
+	"github.com/gatehouse-registry/gatehouse/registry"
 )
 
 // The most violations that a text shows. A decision in JSON beside it holds all of them.
@@ -40,6 +41,7 @@ func (a answer) envelope() any {
 // clientError is the form that the real clients can show.
 type clientError struct {
 	Detail   string         `json:"detail"`
+	Code     registry.Code  `json:"code"` // read by our own client; the others pass it over
 	Decision *rule.Decision `json:"decision,omitempty"`
 }
 
@@ -48,7 +50,7 @@ func (a answer) forClients() any {
 	if a.decision != nil {
 		text += bullets(a.decision.Violations)
 	}
-	return clientError{Detail: text, Decision: a.decision}
+	return clientError{Detail: text, Code: a.code, Decision: a.decision}
 }
 
 // title says which gate refused what.

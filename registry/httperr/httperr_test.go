@@ -44,6 +44,7 @@ type ociBody struct {
 
 type apiBody struct {
 	Detail   string         `json:"detail"`
+	Code     registry.Code  `json:"code"`
 	Decision *rule.Decision `json:"decision"`
 }
 

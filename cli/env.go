@@ -1,0 +1,53 @@
+package cli
+
+import (
+	"encoding/json"
+	"io"
+	"os"
+	"strings"
+
+	"golang.org/x/term"
+)
+
+// Env is what a command may touch of the world outside: its streams, its variables, and whether a person watches.
+type Env struct {
+	In       io.Reader
+	Out, Err io.Writer
+	Vars     map[string]string
+	Terminal bool // stderr is a terminal: progress and colour are welcome
+}
+
+func newEnv(environ []string, in io.Reader, out, errOut io.Writer) *Env {
+	env := &Env{In: in, Out: out, Err: errOut, Vars: make(map[string]string, len(environ))}
+	for _, kv := range environ {
+		k, v, _ := strings.Cut(kv, "=")
+		env.Vars[k] = v
+	}
+	if f, ok := errOut.(*os.File); ok {
+		env.Terminal = term.IsTerminal(int(f.Fd()))
+	}
+	return env
+}
+
+// The colours.
+const (
+	red    = "31"
+	yellow = "33"
+	green  = "32"
+)
+
+// paint colours text for a terminal, unless NO_COLOR is set.
+func (e *Env) paint(color, text string) string {
+	if !e.Terminal || e.Vars["NO_COLOR"] != "" {
+		return text
+	}
+	return "\x1b[" + color + "m" + text + "\x1b[0m"
+}
+
+// writeJSON prints a result for programs.
+func (e *Env) writeJSON(v any) error {
+	enc := json.NewEncoder(e.Out)
+	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
+}

@@ -1,0 +1,156 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/gatehouse-registry/gatehouse/admission/rule"
+	"github.com/gatehouse-registry/gatehouse/digest"
+	"github.com/gatehouse-registry/gatehouse/registry"
+)
+
+// Exit codes (design.md 7). They are part of the public contract and stand in every command's help.
+const (
+	exitOK           = 0
+	exitError        = 1
+	exitUsage        = 2
+	exitRefused      = 3
+	exitForbidden    = 4
+	exitNotFound     = 5
+	exitConflict     = 6
+	exitVerification = 7
+	exitInterrupted  = 130
+)
+
+// exitHelp ends the help of every command.
+const exitHelp = `
+Exit status:
+  0 ok, 1 error, 2 usage, 3 refused by a gate, 4 not signed in or forbidden, 5 not found,
+  6 conflict (the version exists), 7 verification failed, 130 interrupted`
+
+// usageError is a mistake in the command line.
+type usageError struct{ err error }
+
+func (e usageError) Error() string { return e.err.Error() }
+func (e usageError) Unwrap() error { return e.err }
+
+// usagef makes a usageError.
+func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+// exitStatus ends the process with a code and prints nothing: what there was to say has been said.
+type exitStatus struct{ code int }
+
+func (e exitStatus) Error() string { return fmt.Sprintf("exit status %d", e.code) }
+
+// exitCode is the one place where an error becomes an exit code.
+func exitCode(err error) int {
+	if err == nil {
+		return exitOK
+	}
+	if e, ok := errors.AsType[exitStatus](err); ok {
+		return e.code
+	}
+	if _, ok := errors.AsType[usageError](err); ok {
+		return exitUsage
+	}
+	if errors.Is(err, context.Canceled) {
+		return exitInterrupted
+	}
+	if _, ok := errors.AsType[*digest.MismatchError](err); ok {
+		return exitVerification
+	}
+	if e, ok := errors.AsType[*registry.Error](err); ok {
+		return exitOfCode(e)
+	}
+	if _, ok := errors.AsType[*rule.Denied](err); ok {
+		return exitRefused
+	}
+	return exitError
+}
+
+// exitOfCode is the code's own exit code, except that a decision whose gravest violation clashes with what exists is a
+// conflict and any other refusal of a gate is a refusal.
+func exitOfCode(e *registry.Error) int {
+	code := e.Code.Meaning().Exit
+	if _, refused := e.Detail.(rule.Decision); refused && code != exitConflict && code != exitForbidden {
+		return exitRefused
+	}
+	return code
+}
+
+// report prints an error once: to people as text with a hint a line, to programs as JSON on stdout when they asked.
+func report(env *Env, asJSON bool, err error) {
+	if _, silent := errors.AsType[exitStatus](err); err == nil || silent {
+		return
+	}
+	if errors.Is(err, context.Canceled) {
+		fmt.Fprintln(env.Err, "sf: interrupted")
+		return
+	}
+	decision := decisionOf(err)
+	if asJSON {
+		writeErrorJSON(env.Out, err, decision)
+		return
+	}
+	if decision != nil {
+		printDecision(env, *decision)
+		return
+	}
+	fmt.Fprintln(env.Err, env.paint(red, "sf: error:"), err)
+	if _, ok := errors.AsType[usageError](err); ok {
+		fmt.Fprintln(env.Err, "sf: hint: run the command with --help")
+	}
+	if registry.CodeOf(err) == registry.Unauthorized {
+		fmt.Fprintln(env.Err, "sf: hint: sign in with sf login SERVER --token TOKEN")
+	}
+}
+
+// decisionOf finds the decision that an error carries, nil when it carries none.
+func decisionOf(err error) *rule.Decision {
+	if denied, ok := errors.AsType[*rule.Denied](err); ok {
+		return &denied.Decision
+	}
+	if e, ok := errors.AsType[*registry.Error](err); ok {
+		if d, ok := e.Detail.(rule.Decision); ok {
+			return &d
+		}
+	}
+	return nil
+}
+
+func writeErrorJSON(w io.Writer, err error, decision *rule.Decision) {
+	out := struct {
+		Error    string         `json:"error"`
+		Code     registry.Code  `json:"code"`
+		Decision *rule.Decision `json:"decision,omitempty"`
+	}{err.Error(), registry.CodeOf(err), decision}
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false)
+	_ = enc.Encode(out) // stdout is gone: nobody is left to tell
+}
+
+// printDecision shows a gate's answer to a person: every violation with its fix, then the warnings.
+func printDecision(env *Env, d rule.Decision) {
+	what := strings.TrimSpace(d.Subject.Name + " " + d.Subject.Version)
+	if !d.Allowed {
+		fmt.Fprintf(env.Err, "%s %s\n", env.paint(red, "sf: refused by the "+string(d.Gate)+" gate:"), what)
+	}
+	for _, v := range d.Violations {
+		printViolation(env, red, "violation", v)
+	}
+	for _, v := range d.Warnings {
+		printViolation(env, yellow, "warning", v)
+	}
+}
+
+func printViolation(env *Env, color, word string, v rule.Violation) {
+	fmt.Fprintf(env.Err, "  %s %s\n", env.paint(color, word+":"), v)
+	if v.Hint != "" {
+		fmt.Fprintf(env.Err, "    hint: %s\n", v.Hint)
+	}
+}

@@ -1,0 +1,123 @@
+package cli
+
+import (
+	"bufio"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gatehouse-registry/gatehouse/registry/client"
+)
+
+// login checks a token and keeps it.
+func (a app) login() *cobra.Command {
+	var token string
+	cmd := &cobra.Command{
+		Use:   "login SERVER [--token TOKEN]",
+		Short: "Sign in at a server with a token",
+		Long: `Sign in at a server. The token is checked and kept in the credentials file (mode 0600). Without --token it is read
+from GATEHOUSE_TOKEN, else from the first line of standard input, so that it need not stand in a process list.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			secret, err := a.secret(token)
+			if err != nil {
+				return err
+			}
+			server := strings.TrimRight(args[0], "/")
+			c, err := client.New(client.Options{Server: server, Token: secret, UserAgent: "gatehouse/" + Version})
+			if err != nil {
+				return err
+			}
+			user, err := c.Whoami(cmd.Context())
+			if err != nil {
+				return err
+			}
+			s, err := a.env.loadSessions()
+			if err != nil {
+				return err
+			}
+			s.Current, s.Servers[server] = server, session{Account: user.Username, Token: secret}
+			if err := a.env.saveSessions(s); err != nil {
+				return err
+			}
+			if a.opt.json {
+				return a.env.writeJSON(map[string]string{"server": server, "account": user.Username, "role": string(user.Role)})
+			}
+			_, err = fmt.Fprintf(a.env.Out, "signed in at %s as %s (%s)\n", server, user.Username, user.Role)
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&token, "token", "", "the token")
+	return cmd
+}
+
+// secret takes the token from the flag, the environment, or standard input.
+func (a app) secret(flag string) (string, error) {
+	if flag != "" {
+		return flag, nil
+	}
+	if token := a.env.Vars["GATEHOUSE_TOKEN"]; token != "" {
+		return token, nil
+	}
+	if a.env.Terminal {
+		fmt.Fprint(a.env.Err, "token: ")
+	}
+	line, err := bufio.NewReader(a.env.In).ReadString('\n')
+	if token := strings.TrimSpace(line); token != "" {
+		return token, nil
+	}
+	return "", usagef("no token: give --token, GATEHOUSE_TOKEN, or a line on standard input (%v)", err)
+}
+
+// logout forgets a sign-in. The token itself lives on until it is revoked.
+func (a app) logout() *cobra.Command {
+	return &cobra.Command{
+		Use: "logout [SERVER]", Short: "Forget the sign-in at a server", Args: cobra.MaximumNArgs(1),
+		Long: "Forget the sign-in at a server, the current one when none is named. The token stays valid until it is revoked.",
+		RunE: func(_ *cobra.Command, args []string) error {
+			s, err := a.env.loadSessions()
+			if err != nil {
+				return err
+			}
+			server := s.Current
+			if len(args) == 1 {
+				server = strings.TrimRight(args[0], "/")
+			}
+			delete(s.Servers, server)
+			if s.Current == server {
+				s.Current = ""
+			}
+			if err := a.env.saveSessions(s); err != nil {
+				return err
+			}
+			if a.opt.json {
+				return a.env.writeJSON(map[string]string{"server": server})
+			}
+			_, err = fmt.Fprintf(a.env.Out, "signed out of %s\n", server)
+			return err
+		},
+	}
+}
+
+// whoami shows the account that the token is of.
+func (a app) whoami() *cobra.Command {
+	return &cobra.Command{
+		Use: "whoami", Short: "Show who is signed in", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, _, err := a.env.client()
+			if err != nil {
+				return err
+			}
+			user, err := c.Whoami(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if a.opt.json {
+				return a.env.writeJSON(user)
+			}
+			_, err = fmt.Fprintf(a.env.Out, "%s (%s) at %s\n", user.Username, user.Role, c.Server())
+			return err
+		},
+	}
+}

@@ -1,0 +1,63 @@
+// Package api serves the REST that the real clients of StarForge and TunePlane speak (contracts/wire.md), the dry run
+// of admission, and administration. Its handlers decode, call one use case of registry.Service, and render; they
+// return errors, which registry/httperr turns into answers.
+//
+// Every field that a client of either dialect requires is always present, and no number, list or object is ever
+// null: the clients crash on these (wire.md 4).
+package api
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/gatehouse-registry/gatehouse/admission/limit"
+	"github.com/gatehouse-registry/gatehouse/digest/strictjson"
+	"github.com/gatehouse-registry/gatehouse/registry"
+	"github.com/gatehouse-registry/gatehouse/registry/auth"
+)
+
+// API holds the handlers.
+type API struct {
+	svc     *registry.Service
+	version string // of this server
+}
+
+// New makes the handlers over a service. version is what GET /api/version answers.
+func New(svc *registry.Service, version string) *API { return &API{svc: svc, version: version} }
+
+// Handler is a gin handler that returns its error.
+type Handler func(*gin.Context) error
+
+func caller(c *gin.Context) auth.Principal { return auth.PrincipalOf(c.Request.Context()) }
+
+// decode reads a JSON body of at most limit.JSONBody bytes into v. Unknown members are ignored, as newer clients send
+// them. Errors: TooLarge, Invalid.
+func decode(c *gin.Context, v any) error {
+	body, err := readBody(c, limit.JSONBody)
+	if err != nil {
+		return err
+	}
+	if err := strictjson.Scan(body, strictjson.Options{MaxDepth: limit.JSONDepth}); err != nil {
+		return registry.Errorf(registry.Invalid, "request body: %w", err)
+	}
+	if err := json.Unmarshal(body, v); err != nil {
+		return registry.Errorf(registry.Invalid, "request body: %w", err)
+	}
+	return nil
+}
+
+// readBody reads a whole body of at most max bytes. Errors: TooLarge.
+func readBody(c *gin.Context, max int64) ([]byte, error) {
+	body, err := io.ReadAll(http.MaxBytesReader(c.Writer, c.Request.Body, max))
+	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return nil, registry.Errorf(registry.TooLarge, "the request body has more than %d bytes, the most that is allowed", tooLarge.Limit)
+	}
+	if err != nil {
+		return nil, registry.Errorf(registry.Invalid, "request body: %w", err)
+	}
+	return body, nil
+}

@@ -1,0 +1,69 @@
+package api
+
+import (
+	"net/http"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/gatehouse-registry/gatehouse/admission/dialect"
+	"github.com/gatehouse-registry/gatehouse/admission/limit"
+	"github.com/gatehouse-registry/gatehouse/registry"
+)
+
+// GetCatalogue serves GET /api/recipes in the caller's dialect and release (wire.md 5.1).
+func (a *API) GetCatalogue(c *gin.Context) error {
+	all, err := a.svc.Catalogue(c.Request.Context(), caller(c))
+	if err != nil {
+		return err
+	}
+	c.JSON(http.StatusOK, all.Answer())
+	return nil
+}
+
+// PutCatalogue serves PUT /api/admin/catalog/{sf|tp}[?release=V]: the snapshot of an installed client release.
+func (a *API) PutCatalogue(c *gin.Context) error {
+	d, err := dialect.Parse(c.Param("client"))
+	if err != nil {
+		return registry.Errorf(registry.NotFound, "catalogue: %w", err)
+	}
+	body, err := readBody(c, limit.JSONBody)
+	if err != nil {
+		return err
+	}
+	imported, err := a.svc.ImportCatalogue(c.Request.Context(), caller(c), d, c.Query("release"), body)
+	if err != nil {
+		return err
+	}
+	c.JSON(http.StatusOK, imported)
+	return nil
+}
+
+// ClusterStatus serves GET /api/cluster/status. An unknown profile fails on the client, so there is always at least
+// one (wire.md 6).
+func (a *API) ClusterStatus(c *gin.Context) error {
+	c.JSON(http.StatusOK, gin.H{"profiles": a.svc.Settings().Profiles, "gpu": gin.H{}, "active_count": 0})
+	return nil
+}
+
+// Ready serves GET /readyz: the stores answer.
+func (a *API) Ready(c *gin.Context) error {
+	if err := a.svc.Ready(c.Request.Context()); err != nil {
+		return err
+	}
+	c.String(http.StatusOK, "ready\n")
+	return nil
+}
+
+// ListAudit serves GET /api/audit[?after=SEQ].
+func (a *API) ListAudit(c *gin.Context) error {
+	after, err := intQuery(c, "after", 0)
+	if err != nil {
+		return err
+	}
+	rows, err := a.svc.Audit(c.Request.Context(), caller(c), int64(after))
+	if err != nil {
+		return err
+	}
+	c.JSON(http.StatusOK, gin.H{"rows": rows})
+	return nil
+}

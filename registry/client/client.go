@@ -1,0 +1,191 @@
+// Package client speaks to a Gatehouse server: its API over JSON, and the OCI protocol through oras-go. An error of
+// the server comes back as the *registry.Error that it was there, with the gate's Decision as Detail when one refused.
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/gatehouse-registry/gatehouse/admission/limit"
+	"github.com/gatehouse-registry/gatehouse/admission/rule"
+	"github.com/gatehouse-registry/gatehouse/registry"
+)
+
+// Options say which server, and as whom.
+type Options struct {
+	Server    string // base address, http or https
+	Account   string // the account's name: the user of Basic on /v2
+	Token     string
+	UserAgent string
+	Client    string // base path of a dialect, "sf" or "tp" with an optional "@release"; "" is the server's default
+}
+
+// Client is safe for concurrent use.
+type Client struct {
+	opt  Options
+	base *url.URL
+	http *http.Client
+}
+
+// maxAnswer bounds what is read of a JSON answer.
+const maxAnswer = 256 * limit.MiB
+
+// New checks the address. No request is made.
+func New(opt Options) (*Client, error) {
+	u, err := url.Parse(strings.TrimRight(opt.Server, "/"))
+	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
+		return nil, registry.Errorf(registry.Invalid, "server: %.200q is no http(s) address", opt.Server)
+	}
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.ResponseHeaderTimeout = 2 * time.Minute
+	hc := &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error {
+		return http.ErrUseLastResponse // a token never follows a redirect to another host
+	}}
+	return &Client{opt: opt, base: u, http: hc}, nil
+}
+
+// Server is the address in use.
+func (c *Client) Server() string { return c.base.String() }
+
+// request is one call of the API.
+type request struct {
+	method, path string
+	query        url.Values
+	body         io.Reader
+	length       int64 // of body; 0 with a body means unknown
+	contentType  string
+	header       map[string]string
+}
+
+// call makes a request and decodes its JSON answer into out, unless out is nil.
+func (c *Client) call(ctx context.Context, r request, out any) error {
+	res, err := c.send(ctx, r)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
+	if err != nil {
+		return fmt.Errorf("%s %s: %w", r.method, r.path, err)
+	}
+	if out == nil || len(body) == 0 {
+		return nil
+	}
+	if err := json.Unmarshal(body, out); err != nil {
+		return fmt.Errorf("%s %s: the answer is not what this client expects: %w", r.method, r.path, err)
+	}
+	return nil
+}
+
+// callJSON is call with a JSON body.
+func (c *Client) callJSON(ctx context.Context, method, path string, in, out any) error {
+	r := request{method: method, path: path}
+	if in != nil {
+		body, err := json.Marshal(in)
+		if err != nil {
+			return err
+		}
+		r.body, r.length, r.contentType = bytes.NewReader(body), int64(len(body)), "application/json"
+	}
+	return c.call(ctx, r, out)
+}
+
+// send makes a request; an answer that is no 2xx is an error. The caller closes the body.
+func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
+	u := *c.base
+	u.Path = strings.TrimRight(u.Path, "/")
+	if c.opt.Client != "" {
+		u.Path += "/" + c.opt.Client
+	}
+	u.Path += r.path
+	u.RawQuery = r.query.Encode()
+	req, err := http.NewRequestWithContext(ctx, r.method, u.String(), r.body)
+	if err != nil {
+		return nil, err
+	}
+	if r.length > 0 {
+		req.ContentLength = r.length
+	}
+	if r.contentType != "" {
+		req.Header.Set("Content-Type", r.contentType)
+	}
+	for k, v := range r.header {
+		req.Header.Set(k, v)
+	}
+	if c.opt.Token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.opt.Token)
+	}
+	req.Header.Set("User-Agent", c.opt.UserAgent)
+	res, err := c.http.Do(req)
+	if err != nil {
+		return nil, unreachable(err)
+	}
+	if res.StatusCode/100 != 2 {
+		defer res.Body.Close()
+		return nil, decodeError(res)
+	}
+	return res, nil
+}
+
+// unreachable words a failure of the connection; the cause stays in the chain.
+func unreachable(err error) error {
+	if ue, ok := errors.AsType[*url.Error](err); ok && !ue.Timeout() && !errors.Is(err, context.Canceled) {
+		return &registry.Error{Code: registry.Unavailable, Message: fmt.Sprintf("can't reach the server: %v", ue.Err), Err: err}
+	}
+	return err
+}
+
+// errorBody is the form of an error below /api.
+type errorBody struct {
+	Code     registry.Code  `json:"code"`
+	Detail   string         `json:"detail"`
+	Decision *rule.Decision `json:"decision"`
+}
+
+// decodeError turns an answer back into the error that the server had.
+func decodeError(res *http.Response) error {
+	body, err := io.ReadAll(io.LimitReader(res.Body, limit.Document))
+	if err != nil {
+		return err
+	}
+	var e errorBody
+	if json.Unmarshal(body, &e) != nil || e.Detail == "" {
+		return &registry.Error{Code: codeOfStatus(res.StatusCode), Message: fmt.Sprintf("the server answered %s: %.300q", res.Status, strings.TrimSpace(string(body)))}
+	}
+	if e.Code == "" {
+		e.Code = codeOfStatus(res.StatusCode)
+	}
+	if e.Decision != nil {
+		return &registry.Error{Code: e.Code, Message: e.Detail, Detail: *e.Decision}
+	}
+	return &registry.Error{Code: e.Code, Message: e.Detail}
+}
+
+// codeOfStatus is the code to assume when a server, or a proxy before it, names none.
+func codeOfStatus(status int) registry.Code {
+	switch status {
+	case http.StatusUnauthorized:
+		return registry.Unauthorized
+	case http.StatusForbidden:
+		return registry.Denied
+	case http.StatusNotFound:
+		return registry.NotFound
+	case http.StatusConflict:
+		return registry.Conflict
+	case http.StatusRequestEntityTooLarge:
+		return registry.TooLarge
+	case http.StatusTooManyRequests:
+		return registry.TooManyRequests
+	case http.StatusServiceUnavailable, http.StatusBadGateway, http.StatusGatewayTimeout:
+		return registry.Unavailable
+	}
+	return registry.Internal
+}

@@ -1,0 +1,239 @@
+package registry
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+
+	"github.com/gatehouse-registry/gatehouse/admission"
+	"github.com/gatehouse-registry/gatehouse/admission/archive"
+	"github.com/gatehouse-registry/gatehouse/admission/catalogue"
+	"github.com/gatehouse-registry/gatehouse/admission/name"
+	"github.com/gatehouse-registry/gatehouse/admission/pack"
+	"github.com/gatehouse-registry/gatehouse/admission/rule"
+	"github.com/gatehouse-registry/gatehouse/digest"
+	"github.com/gatehouse-registry/gatehouse/registry/auth"
+)
+
+// maxInspections bounds how many archives are read at a time: each costs a core and a few MiB.
+const maxInspections = 4
+
+// candidate is a pack at gate 1.
+type candidate struct {
+	input   admission.PublishInput // without Known
+	archive *archive.Archive       // nil when it was refused; the caller closes it
+}
+
+// inspect reads an archive and the pack in it. found is what was already found elsewhere, in the OCI manifest. An error
+// means that there is no verdict.
+func (s *Service) inspect(ctx context.Context, p auth.Principal, owner string, src archive.Source, found rule.Report) (candidate, error) {
+	select {
+	case s.inspections <- struct{}{}:
+		defer func() { <-s.inspections }()
+	case <-ctx.Done():
+		return candidate{}, ctx.Err()
+	}
+	c := candidate{input: admission.PublishInput{
+		Policy: s.set.Policy, Owner: owner, Principal: p.Account, Admin: p.Role == auth.Admin,
+	}}
+	a, report, err := archive.Check(src, archive.Options{Policy: s.set.Policy})
+	if err != nil {
+		return c, err
+	}
+	report.Merge(found)
+	if a != nil {
+		c.archive = a
+		checked, more, err := pack.Check(a, pack.Options{Policy: s.set.Policy})
+		if err != nil {
+			return c, errors.Join(err, a.Close())
+		}
+		report.Merge(more)
+		c.input.Pack = checked
+	}
+	c.input.Report = report
+	return c, nil
+}
+
+// close frees what the archive holds on disk.
+func (c candidate) close() error {
+	if c.archive == nil {
+		return nil
+	}
+	return c.archive.Close()
+}
+
+// blobSource is a stored blob as an archive that can be read again.
+func (s *Service) blobSource(ctx context.Context, d digest.Descriptor) archive.Source {
+	return archive.Source{Size: d.Size, Open: func() (io.ReadCloser, error) {
+		b, _, err := s.blobs.Open(ctx, d.Digest)
+		return b, err
+	}}
+}
+
+// decide runs gate 1 with what the registry holds now.
+func (s *Service) decide(tx Tx, c candidate) (admission.Decision, error) {
+	in := c.input
+	if in.Pack != nil && in.Pack.Manifest != nil {
+		known, err := s.known(tx, in.Owner, in.Pack)
+		if err != nil {
+			return admission.Decision{}, err
+		}
+		in.Known = known
+	}
+	return admission.CheckPublish(in), nil
+}
+
+// known collects what a pack could clash with.
+func (s *Service) known(tx Tx, owner string, p *pack.Pack) (admission.Known, error) {
+	var k admission.Known
+	repository, err := name.RepositoryName(owner, p.Manifest.Name)
+	if err != nil {
+		return k, nil // the gate refuses the name
+	}
+	versions, err := tx.Versions(repository)
+	if err != nil {
+		return k, err
+	}
+	for _, v := range versions {
+		k.Versions = append(k.Versions, admission.KnownVersion{Version: v.Version, Kind: pack.Kind(v.Kind), Tree: v.Tree})
+	}
+	switch taken, err := tx.PackByFold(owner, name.Fold(p.Manifest.Name)); {
+	case err == nil:
+		k.Names = []string{taken.PackName}
+	case !errors.Is(err, ErrNameUnknown):
+		return k, err
+	}
+	if k.RecipeBy, err = s.recipeHolder(tx, p); err != nil || p.Content().IsZero() {
+		return k, err
+	}
+	twins, err := tx.VersionsByContent(p.Content())
+	for _, v := range twins {
+		k.Twins = append(k.Twins, admission.KnownTwin{Pack: v.ID(), Version: v.Version, Tree: v.Tree})
+	}
+	return k, err
+}
+
+// recipeHolder is who has the pack's recipe id, "" when nobody has or the pack is no recipe.
+func (s *Service) recipeHolder(tx Tx, p *pack.Pack) (string, error) {
+	id := p.RecipeID()
+	if id == "" {
+		return "", nil
+	}
+	d := p.Manifest.Dialect
+	builtIn, err := s.builtInRecipe(tx, d, id)
+	if err != nil || builtIn {
+		return admission.BuiltIn, err
+	}
+	holder, err := tx.RecipeHolder(d, id)
+	if errors.Is(err, ErrNotFound) {
+		return "", nil
+	}
+	return holder.Pack, err
+}
+
+// artifactBytes is a pack's OCI form.
+type artifactBytes struct {
+	manifest []byte
+	config   digest.Descriptor
+	layer    digest.Descriptor
+}
+
+// publish makes a decided pack a version: bytes first, then in one transaction the gate once more, the version with its
+// ledger row, the manifest and the tag.
+func (s *Service) publish(ctx context.Context, p auth.Principal, c candidate, a artifactBytes) (Version, admission.Decision, error) {
+	m := digest.Descriptor{MediaType: mediaImageManifest, Digest: digest.FromBytes(a.manifest), Size: int64(len(a.manifest))}
+	if err := s.blobs.Put(ctx, m, bytes.NewReader(a.manifest)); err != nil {
+		return Version{}, admission.Decision{}, err
+	}
+	v, err := newVersion(c, m.Digest, a, p)
+	if err != nil {
+		return v, admission.Decision{}, err
+	}
+	var decision admission.Decision
+	err = s.meta.Update(ctx, func(tx Tx) error {
+		if decision, err = s.decide(tx, c); err != nil {
+			return err
+		}
+		if err := decision.Err(); err != nil {
+			return err
+		}
+		v.CreatedAt = s.now()
+		return s.insertVersion(tx, p, v, c.input.Pack, m)
+	})
+	if err != nil {
+		return v, decision, err
+	}
+	// The row is committed and counts; the file is its copy and catches up at the next publish or start.
+	if err := s.syncLedger(context.WithoutCancel(ctx)); err != nil {
+		s.log.ErrorContext(ctx, "ledger file lags behind", "err", err)
+	}
+	return v, decision, nil
+}
+
+// newVersion is the row of a pack, derived from its archive and nothing else (design.md 8, invariant 5).
+func newVersion(c candidate, manifest digest.Digest, a artifactBytes, p auth.Principal) (Version, error) {
+	checked, owner := c.input.Pack, c.input.Owner
+	m := checked.Manifest
+	repository, err := name.RepositoryName(owner, m.Name)
+	if err != nil {
+		return Version{}, err
+	}
+	parsed, err := name.ParseVersion(m.Version)
+	if err != nil {
+		return Version{}, err
+	}
+	v := Version{
+		Repository: repository, Owner: owner, PackName: m.Name, Version: m.Version, Key: parsed.Canonical(),
+		Dialect: m.Dialect, Kind: string(m.Kind), Manifest: manifest, Content: checked.Content(), Tree: checked.Tree(),
+		Layer: a.layer, Config: a.config, Summary: m.Summary, Enabled: true, CreatedBy: p.Account,
+		Files: checked.Listing.Files, Bytes: checked.Listing.Bytes,
+	}
+	if v.Document, err = json.Marshal(m); err != nil {
+		return v, err
+	}
+	if checked.Recipe != nil {
+		entry := catalogue.FromRecipe(checked.Recipe, catalogue.Pack{
+			Owner: v.Owner, Name: v.PackName, Version: v.Version, Content: v.Content, Tree: v.Tree, Manifest: v.Manifest,
+		})
+		v.Catalogue, err = json.Marshal(entry)
+	}
+	return v, err
+}
+
+// insertVersion writes every row of a new version.
+func (s *Service) insertVersion(tx Tx, p auth.Principal, v Version, checked *pack.Pack, m digest.Descriptor) error {
+	if err := s.ensureRepository(tx, v.Repository); err != nil {
+		return err
+	}
+	if err := tx.SetPackRepository(v.Repository, v.PackName, name.Fold(v.PackName), v.Kind); err != nil {
+		return err
+	}
+	if id := checked.RecipeID(); id != "" {
+		if err := tx.TakeRecipeID(RecipeID{Dialect: v.Dialect, ID: id, Pack: v.ID()}); err != nil {
+			return err
+		}
+	}
+	for _, blob := range []digest.Descriptor{v.Config, v.Layer} {
+		if err := tx.LinkBlob(v.Repository, blob, v.CreatedAt); err != nil {
+			return err
+		}
+	}
+	row := Manifest{
+		Repository: v.Repository, Digest: m.Digest, MediaType: m.MediaType, Size: m.Size,
+		ArtifactType: pack.Kind(v.Kind).ArtifactType(), References: []digest.Digest{v.Config.Digest, v.Layer.Digest},
+		Annotations: map[string]string{pack.AnnotationContent: v.Content.String(), pack.AnnotationTree: v.Tree.String()},
+		PushedAt:    v.CreatedAt,
+	}
+	if err := tx.PutManifest(row); err != nil {
+		return err
+	}
+	if err := tx.InsertVersion(v); err != nil {
+		return err
+	}
+	if err := tx.PutTag(Tag{Repository: v.Repository, Name: v.Version, Digest: m.Digest, UpdatedAt: v.CreatedAt}); err != nil {
+		return err
+	}
+	return s.audit(tx, p, "pack.publish", v.ID()+"@"+v.Version, v.Content.String()+" "+v.Tree.String())
+}

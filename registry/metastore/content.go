@@ -1,0 +1,162 @@
+package metastore
+
+import (
+	"time"
+
+	"github.com/gatehouse-registry/gatehouse/digest"
+	"github.com/gatehouse-registry/gatehouse/registry"
+)
+
+func noRepository(name string) *registry.Error {
+	return registry.Errorf(registry.NameUnknown, "there is no repository %.300q", name)
+}
+
+const repositoryColumns = `name, owner, pack_name, pack_fold, pack_kind, created_at`
+
+func scanRepository(r row) (repo registry.Repository, err error) {
+	err = r.Scan(&repo.Name, &repo.Owner, &repo.PackName, &repo.PackFold, &repo.PackKind, timeColumn{&repo.CreatedAt})
+	return repo, err
+}
+
+// Repository implements registry.ContentTx.
+func (t *tx) Repository(name string) (registry.Repository, error) {
+	return one(t, noRepository(name), scanRepository, `SELECT `+repositoryColumns+` FROM repositories WHERE name = $1`, name)
+}
+
+// EnsureRepository implements registry.ContentTx.
+func (t *tx) EnsureRepository(r registry.Repository) error {
+	_, err := t.exec(`INSERT INTO repositories (`+repositoryColumns+`) VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (name) DO NOTHING`,
+		r.Name, r.Owner, r.PackName, r.PackFold, r.PackKind, micros(r.CreatedAt))
+	return err
+}
+
+// SetPackRepository implements registry.ContentTx. The look at the others gives the conflict its message; the unique
+// index is what holds.
+func (t *tx) SetPackRepository(name, packName, fold, kind string) error {
+	n, err := t.exec(`UPDATE repositories SET pack_name = $2, pack_fold = $3, pack_kind = $4 WHERE name = $1 AND NOT EXISTS
+		(SELECT 1 FROM repositories other WHERE other.owner = repositories.owner AND other.pack_fold = $3 AND $3 <> '' AND other.name <> $1)`,
+		name, packName, fold, kind)
+	if err != nil || n == 1 {
+		return err
+	}
+	r, err := t.Repository(name)
+	if err != nil {
+		return err
+	}
+	taken, err := t.PackByFold(r.Owner, fold)
+	if err != nil {
+		return err
+	}
+	return conflict("pack name %.130q is taken for %.130q, which %s has already", packName, taken.PackName, r.Owner)
+}
+
+// PackByFold implements registry.ContentTx.
+func (t *tx) PackByFold(owner, fold string) (registry.Repository, error) {
+	return one(t, registry.Errorf(registry.NameUnknown, "%.130q has no pack whose name folds to %.130q", owner, fold), scanRepository,
+		`SELECT `+repositoryColumns+` FROM repositories WHERE owner = $1 AND pack_fold = $2 AND pack_fold <> ''`, owner, fold)
+}
+
+// Repositories implements registry.ContentTx.
+func (t *tx) Repositories(after string, limit int) ([]string, error) {
+	return all(t, text, `SELECT name FROM repositories WHERE name > $1 ORDER BY name LIMIT $2`, after, atMost(limit))
+}
+
+// LinkBlob implements registry.ContentTx. Errors: ErrNameUnknown.
+func (t *tx) LinkBlob(repository string, b digest.Descriptor, at time.Time) error {
+	_, err := t.exec(`INSERT INTO repository_blobs (repository, digest, media_type, size, linked_at)
+		VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING`, repository, b.Digest.String(), b.MediaType, b.Size, micros(at))
+	return t.named(err, noRepository(repository))
+}
+
+func noBlob(repository string, d digest.Digest) *registry.Error {
+	return registry.Errorf(registry.BlobUnknown, "repository %.300q has no blob %s", repository, d)
+}
+
+// LinkedBlob implements registry.ContentTx.
+func (t *tx) LinkedBlob(repository string, d digest.Digest) (digest.Descriptor, error) {
+	return one(t, noBlob(repository, d), func(r row) (b digest.Descriptor, err error) {
+		b.Digest = d
+		err = r.Scan(&b.MediaType, &b.Size)
+		return b, err
+	}, `SELECT media_type, size FROM repository_blobs WHERE repository = $1 AND digest = $2`, repository, d.String())
+}
+
+// UnlinkBlob implements registry.ContentTx.
+func (t *tx) UnlinkBlob(repository string, d digest.Digest) error {
+	return t.change(noBlob(repository, d), `DELETE FROM repository_blobs WHERE repository = $1 AND digest = $2`, repository, d.String())
+}
+
+// BlobRepositories implements registry.ContentTx.
+func (t *tx) BlobRepositories(d digest.Digest) ([]string, error) {
+	return all(t, text, `SELECT repository FROM repository_blobs WHERE digest = $1 ORDER BY repository`, d.String())
+}
+
+// BlobReferences implements registry.ContentTx. A manifest that names d more than once counts once.
+func (t *tx) BlobReferences(repository string, d digest.Digest) (n int, err error) {
+	err = t.get(`SELECT COUNT(DISTINCT manifest) FROM manifest_references WHERE repository = $1 AND digest = $2`,
+		[]any{repository, d.String()}, &n)
+	return n, err
+}
+
+// PutTag implements registry.ContentTx. Errors: ErrManifestUnknown when the repository has no such manifest.
+func (t *tx) PutTag(tag registry.Tag) error {
+	_, err := t.exec(`INSERT INTO tags (repository, name, digest, updated_at) VALUES ($1, $2, $3, $4)
+		ON CONFLICT (repository, name) DO UPDATE SET digest = excluded.digest, updated_at = excluded.updated_at`,
+		tag.Repository, tag.Name, tag.Digest.String(), micros(tag.UpdatedAt))
+	return t.named(err, noManifest(tag.Repository, tag.Digest))
+}
+
+func noTag(repository, name string) *registry.Error {
+	return registry.Errorf(registry.ManifestUnknown, "repository %.300q has no tag %.130q", repository, name)
+}
+
+// Tag implements registry.ContentTx.
+func (t *tx) Tag(repository, name string) (registry.Tag, error) {
+	return one(t, noTag(repository, name), func(r row) (tag registry.Tag, err error) {
+		tag.Repository, tag.Name = repository, name
+		err = r.Scan(digestColumn{&tag.Digest}, timeColumn{&tag.UpdatedAt})
+		return tag, err
+	}, `SELECT digest, updated_at FROM tags WHERE repository = $1 AND name = $2`, repository, name)
+}
+
+// DeleteTag implements registry.ContentTx.
+func (t *tx) DeleteTag(repository, name string) error {
+	return t.change(noTag(repository, name), `DELETE FROM tags WHERE repository = $1 AND name = $2`, repository, name)
+}
+
+// Tags implements registry.ContentTx.
+func (t *tx) Tags(repository, after string, limit int) ([]string, error) {
+	return all(t, text, `SELECT name FROM tags WHERE repository = $1 AND name > $2 ORDER BY name LIMIT $3`,
+		repository, after, atMost(limit))
+}
+
+const uploadColumns = `id, repository, account, started_at, expires_at`
+
+func scanUpload(r row) (u registry.Upload, err error) {
+	err = r.Scan(&u.ID, &u.Repository, &u.Account, timeColumn{&u.StartedAt}, timeColumn{&u.ExpiresAt})
+	return u, err
+}
+
+// InsertUpload implements registry.ContentTx. Errors: Conflict when the id is taken.
+func (t *tx) InsertUpload(u registry.Upload) error {
+	return t.insert(conflict("upload %.100q exists already", u.ID),
+		`INSERT INTO uploads (`+uploadColumns+`) VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING`,
+		u.ID, u.Repository, u.Account, micros(u.StartedAt), micros(u.ExpiresAt))
+}
+
+// Upload implements registry.ContentTx.
+func (t *tx) Upload(id string) (registry.Upload, error) {
+	return one(t, registry.Errorf(registry.BlobUploadUnknown, "there is no upload %.100q", id), scanUpload,
+		`SELECT `+uploadColumns+` FROM uploads WHERE id = $1`, id)
+}
+
+// DeleteUpload implements registry.ContentTx.
+func (t *tx) DeleteUpload(id string) error {
+	_, err := t.exec(`DELETE FROM uploads WHERE id = $1`, id)
+	return err
+}
+
+// ExpiredUploads implements registry.ContentTx. An upload has expired from its ExpiresAt on; the oldest comes first.
+func (t *tx) ExpiredUploads(now time.Time) ([]registry.Upload, error) {
+	return all(t, scanUpload, `SELECT `+uploadColumns+` FROM uploads WHERE expires_at <= $1 ORDER BY expires_at, id`, micros(now))
+}

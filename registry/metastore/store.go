@@ -1,0 +1,80 @@
+// Package metastore keeps the registry's metadata in SQL. It is the only package that imports database/sql.
+//
+// The queries are written once, in the subset that SQLite and PostgreSQL share ($1, ON CONFLICT, RETURNING, row values);
+// what differs between engines is in engine.go and in the folders of migrations. An insert that may meet a unique
+// constraint says ON CONFLICT DO NOTHING and looks whether a row came: the constraint decides, never a look before, and
+// a transaction goes on after a conflict. After an error of the database itself a transaction can't commit any more,
+// whatever its function returns.
+//
+// Times are kept in microseconds and come back in UTC.
+package metastore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+
+	"github.com/gatehouse-registry/gatehouse/registry"
+)
+
+// attempts is how often a transaction runs that fails for a reason outside it; firstPause, doubled each time, lies
+// between.
+const (
+	attempts   = 4
+	firstPause = 10 * time.Millisecond
+)
+
+// Store is a registry.MetaStore in a database.
+type Store struct {
+	engine  *engine
+	readers *sql.DB
+	writer  *writer
+}
+
+var _ registry.MetaStore = (*Store)(nil)
+
+// View implements registry.MetaStore. fn may run again, and must not call View or Update of the same store: it would
+// wait for the connection that it holds.
+func (s *Store) View(ctx context.Context, fn func(registry.Tx) error) error {
+	return s.retry(ctx, func(int) error { return s.view(ctx, fn) })
+}
+
+func (s *Store) view(ctx context.Context, fn func(registry.Tx) error) error {
+	sqlTx, err := s.readers.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	if err != nil {
+		return err
+	}
+	defer sqlTx.Rollback()
+	t := &tx{engine: s.engine, sql: sqlTx, ctx: ctx, statement: ctx}
+	if err := fn(t); err != nil {
+		return err
+	}
+	return t.broken
+}
+
+// Update implements registry.MetaStore. Updates run one after another; those that wait for each other are committed
+// together, with one sync of the disk, and each still succeeds or fails by itself. fn must not call Update: it would
+// wait for itself. When ctx ends, fn's next call on its Tx fails; a commit that has begun goes on.
+func (s *Store) Update(ctx context.Context, fn func(registry.Tx) error) error {
+	return s.retry(ctx, func(attempt int) error { return s.writer.run(ctx, fn, attempt > 0) })
+}
+
+// retry runs op until it succeeds or fails for a reason of its own. It is the only place that tries again.
+func (s *Store) retry(ctx context.Context, op func(attempt int) error) error {
+	for attempt := 0; ; attempt++ {
+		err := op(attempt)
+		_, together := errors.AsType[*batchError](err)
+		if attempt+1 == attempts || !together && !s.engine.is(err, busy) {
+			return s.engine.public(err)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(firstPause << attempt):
+		}
+	}
+}
+
+// Close closes the database. Transactions that run must have ended.
+func (s *Store) Close() error { return errors.Join(s.readers.Close(), s.writer.db.Close()) }

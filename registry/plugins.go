@@ -1,0 +1,281 @@
+package registry
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/gatehouse-registry/gatehouse/admission/dialect"
+	"github.com/gatehouse-registry/gatehouse/admission/name"
+	"github.com/gatehouse-registry/gatehouse/admission/pack"
+	"github.com/gatehouse-registry/gatehouse/registry/auth"
+)
+
+// Plugin is a pack with one of its versions in view and all of them listed, newest first.
+type Plugin struct {
+	Version
+	Versions []Version
+}
+
+// latest picks the version that "latest" means: the newest enabled one, or the newest of all when none is enabled
+// (design.md 2). It is the one rule for every route.
+func latest(versions []Version) (Version, bool) {
+	if v, ok := newest(versions, true); ok {
+		return v, true
+	}
+	return newest(versions, false)
+}
+
+func newest(versions []Version, enabledOnly bool) (Version, bool) {
+	var candidates []name.Published
+	for _, v := range versions {
+		if v.Enabled || !enabledOnly {
+			candidates = append(candidates, name.Published{Version: v.Version, At: v.CreatedAt})
+		}
+	}
+	best, ok := name.Latest(candidates)
+	if !ok {
+		return Version{}, false
+	}
+	i := slices.IndexFunc(versions, func(v Version) bool { return v.Version == best.Version })
+	return versions[i], true
+}
+
+// inDialect are the versions of a dialect.
+func inDialect(versions []Version, d dialect.Dialect) []Version {
+	return slices.DeleteFunc(slices.Clone(versions), func(v Version) bool { return v.Dialect != d })
+}
+
+// byPack calls yield for each pack with all its versions, by id.
+func byPack(tx Tx, yield func([]Version)) error {
+	var group []Version
+	flush := func() {
+		if len(group) > 0 {
+			yield(group)
+			group = nil
+		}
+	}
+	err := tx.AllVersions(func(v Version) error {
+		if len(group) > 0 && group[0].Repository != v.Repository {
+			flush()
+		}
+		group = append(group, v)
+		return nil
+	})
+	flush()
+	return err
+}
+
+// Plugins lists every pack the caller may read with its latest version: in the caller's dialect where it has one,
+// else in the other (one list serves both dialects, wire.md 4.1).
+func (s *Service) Plugins(ctx context.Context, p auth.Principal) ([]Version, error) {
+	if err := s.authorize(ctx, p, auth.ReadContent, "", "plugins"); err != nil {
+		return nil, err
+	}
+	d := CallerOf(ctx).Dialect
+	var list []Version
+	err := s.meta.View(ctx, func(tx Tx) error {
+		list = nil
+		return byPack(tx, func(versions []Version) {
+			v, ok := latest(inDialect(versions, d))
+			if !ok {
+				v, _ = latest(versions)
+			}
+			list = append(list, v)
+		})
+	})
+	return list, err
+}
+
+// Plugin finds a pack by owner and name; version "" means the latest in the caller's dialect, else the latest of
+// all. Errors: NotFound.
+func (s *Service) Plugin(ctx context.Context, p auth.Principal, owner, packName, version string) (Plugin, error) {
+	id := owner + "/" + packName
+	if err := s.authorize(ctx, p, auth.ReadContent, owner, "plugin "+id); err != nil {
+		return Plugin{}, err
+	}
+	var versions []Version
+	err := s.meta.View(ctx, func(tx Tx) (err error) {
+		versions, err = packVersions(tx, owner, packName)
+		return err
+	})
+	if err != nil {
+		return Plugin{}, err
+	}
+	v, err := pick(versions, CallerOf(ctx).Dialect, id, version)
+	slices.SortStableFunc(versions, func(a, b Version) int {
+		return name.Compare(name.Published{Version: b.Version, At: b.CreatedAt}, name.Published{Version: a.Version, At: a.CreatedAt})
+	})
+	return Plugin{Version: v, Versions: versions}, err
+}
+
+// packVersions are all versions of a pack, by time. A name that is none, or whose case differs, is NotFound.
+func packVersions(tx Tx, owner, packName string) ([]Version, error) {
+	repository, err := name.RepositoryName(owner, packName)
+	if err != nil {
+		return nil, Errorf(NotFound, "plugin %.100q does not exist", owner+"/"+packName)
+	}
+	versions, err := tx.Versions(repository)
+	if err != nil {
+		return nil, err
+	}
+	if len(versions) == 0 || versions[0].PackName != packName {
+		return nil, Errorf(NotFound, "plugin %s/%s does not exist", owner, packName)
+	}
+	return versions, nil
+}
+
+func pick(versions []Version, d dialect.Dialect, id, version string) (Version, error) {
+	if version == "" {
+		if v, ok := latest(inDialect(versions, d)); ok {
+			return v, nil
+		}
+		v, _ := latest(versions)
+		return v, nil
+	}
+	for _, v := range versions {
+		if v.Version == version {
+			return v, nil
+		}
+	}
+	known := make([]string, len(versions))
+	for i, v := range versions {
+		known[i] = v.Version
+	}
+	return Version{}, Errorf(NotFound, "plugin %s has no version %.100q (it has %s)", id, version, strings.Join(known, ", "))
+}
+
+// OpenPackage opens the archive of a version, the very bytes of its OCI layer; the caller closes it.
+func (s *Service) OpenPackage(ctx context.Context, p auth.Principal, owner, packName, version string) (Blob, Version, error) {
+	pl, err := s.Plugin(ctx, p, owner, packName, version)
+	if err != nil {
+		return nil, Version{}, err
+	}
+	b, _, err := s.blobs.Open(ctx, pl.Layer.Digest)
+	return b, pl.Version, err
+}
+
+// SetEnabled enables or disables a version, or all when version is "", and returns how many there are.
+// Errors: Denied, NotFound.
+func (s *Service) SetEnabled(ctx context.Context, p auth.Principal, owner, packName, version string, enabled bool) (int, error) {
+	id := owner + "/" + packName
+	if err := s.authorize(ctx, p, auth.ManagePacks, owner, "plugin "+id); err != nil {
+		return 0, err
+	}
+	action := "pack.disable"
+	if enabled {
+		action = "pack.enable"
+	}
+	n := 0
+	err := s.meta.Update(ctx, func(tx Tx) error {
+		versions, err := packVersions(tx, owner, packName)
+		if err != nil {
+			return err
+		}
+		if version != "" {
+			if _, err := pick(versions, "", id, version); err != nil {
+				return err
+			}
+		}
+		if n, err = tx.SetEnabled(versions[0].Repository, version, enabled); err != nil {
+			return err
+		}
+		return s.audit(tx, p, action, id+"@"+version, "")
+	})
+	return n, err
+}
+
+// Extensions lists what a client of the caller's dialect syncs: of every declarative pack its newest enabled version.
+// It fails rather than leave anything out: a client deletes what is not listed (wire.md 5.2).
+func (s *Service) Extensions(ctx context.Context, p auth.Principal) ([]Version, error) {
+	if err := s.authorize(ctx, p, auth.ReadContent, "", "extensions"); err != nil {
+		return nil, err
+	}
+	d := CallerOf(ctx).Dialect
+	list := []Version{}
+	err := s.meta.View(ctx, func(tx Tx) error {
+		list = list[:0]
+		return byPack(tx, func(versions []Version) {
+			v, ok := newest(inDialect(versions, d), true)
+			if ok && pack.Kind(v.Kind).Declarative() {
+				list = append(list, v)
+			}
+		})
+	})
+	return list, err
+}
+
+// activationKinds are the kinds that can be activated (wire.md 4.6).
+var activationKinds = []pack.Kind{pack.KindPlaybook, pack.KindPrompt}
+
+// PackReference pins one version of a pack.
+type PackReference struct {
+	ID      string `json:"id"`
+	Version string `json:"version"`
+	Digest  string `json:"digest"`
+}
+
+// Activation says which pack of a kind is active.
+func (s *Service) Activation(ctx context.Context, p auth.Principal, kind string) (Activation, error) {
+	if err := s.authorize(ctx, p, auth.ReadContent, "", "activation of "+kind); err != nil {
+		return Activation{}, err
+	}
+	if !slices.Contains(activationKinds, pack.Kind(kind)) {
+		return Activation{}, Errorf(NotFound, "packs of kind %.40q can't be activated (playbook and prompt can)", kind)
+	}
+	var a Activation
+	err := s.meta.View(ctx, func(tx Tx) (err error) {
+		a, err = tx.Activation(kind)
+		return err
+	})
+	return a, err
+}
+
+// Activate makes a version the active one of its kind, or none when ref is nil, provided that nobody changed it
+// since the caller read generation expected. Errors: Denied, NotFound, Conflict (another digest, disabled),
+// Precondition.
+func (s *Service) Activate(ctx context.Context, p auth.Principal, kind string, ref *PackReference, expected int64) (Activation, error) {
+	if err := s.authorize(ctx, p, auth.ManagePacks, "", "activation of "+kind); err != nil {
+		return Activation{}, err
+	}
+	if !slices.Contains(activationKinds, pack.Kind(kind)) {
+		return Activation{}, Errorf(NotFound, "packs of kind %.40q can't be activated (playbook and prompt can)", kind)
+	}
+	a := Activation{Kind: kind, Generation: expected + 1, Reference: json.RawMessage("null")}
+	err := s.meta.Update(ctx, func(tx Tx) error {
+		subject := "none"
+		if ref != nil {
+			if err := checkActivation(tx, kind, *ref); err != nil {
+				return err
+			}
+			a.Reference, _ = json.Marshal(ref) // strings only: can't fail
+			subject = ref.ID + "@" + ref.Version
+		}
+		if err := tx.PutActivation(a, expected); err != nil {
+			return err
+		}
+		return s.audit(tx, p, "pack.activate", subject, kind)
+	})
+	return a, err
+}
+
+func checkActivation(tx Tx, kind string, ref PackReference) error {
+	owner, packName, _ := strings.Cut(ref.ID, "/")
+	versions, err := packVersions(tx, owner, packName)
+	if err != nil {
+		return err
+	}
+	v, err := pick(versions, "", ref.ID, ref.Version)
+	switch {
+	case err != nil:
+		return err
+	case v.Kind != kind:
+		return Errorf(Conflict, "%s is a %s pack, not a %s pack", ref.ID, v.Kind, kind)
+	case v.Content.String() != ref.Digest:
+		return Errorf(Conflict, "%s@%s has digest %s, not %.80q", ref.ID, ref.Version, v.Content, ref.Digest)
+	case !v.Enabled:
+		return Errorf(Conflict, "%s@%s is disabled", ref.ID, ref.Version)
+	}
+	return nil
+}

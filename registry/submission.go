@@ -1,0 +1,198 @@
+package registry
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/gatehouse-registry/gatehouse/admission"
+	"github.com/gatehouse-registry/gatehouse/admission/dialect"
+	"github.com/gatehouse-registry/gatehouse/admission/jobspec"
+	"github.com/gatehouse-registry/gatehouse/admission/pack"
+	"github.com/gatehouse-registry/gatehouse/admission/receipt"
+	"github.com/gatehouse-registry/gatehouse/admission/rule"
+	"github.com/gatehouse-registry/gatehouse/digest"
+	"github.com/gatehouse-registry/gatehouse/registry/auth"
+)
+
+// Submission is a job as a client sends it, without its package.
+type Submission struct {
+	Dialect dialect.Dialect   // of the route; "" takes it from the document
+	Spec    []byte            // the JobSpec
+	Beside  *admission.Beside // what the request says beside it
+	Meta    json.RawMessage   // the same as sent, kept with the job; null for nothing
+	Key     string            // idempotency key, "" for none
+}
+
+// DryRun runs gate 2 and stores nothing but the audit row of a refusal.
+func (s *Service) DryRun(ctx context.Context, p auth.Principal, sub Submission) (admission.Decision, error) {
+	if err := s.authorize(ctx, p, auth.SubmitJobs, "", "a job"); err != nil {
+		return admission.Decision{}, err
+	}
+	var d admission.Decision
+	err := s.meta.View(ctx, func(tx Tx) (err error) {
+		d, _, err = s.checkSubmission(ctx, tx, p, sub)
+		return err
+	})
+	if err == nil && !d.Allowed {
+		s.auditRefusal(ctx, p, "job.check", d.Subject.Name, d.Err())
+	}
+	return d, err
+}
+
+// checkSubmission runs gate 2 with what the registry holds now.
+func (s *Service) checkSubmission(ctx context.Context, tx Tx, p auth.Principal, sub Submission) (admission.Decision, *jobspec.Spec, error) {
+	spec, report := jobspec.Parse(sub.Spec, jobspec.Options{Dialect: sub.Dialect, Policy: s.set.Policy})
+	in := admission.SubmissionInput{
+		Spec: spec, Report: report, Account: p.Account, Admin: p.Role == auth.Admin,
+		Beside: sub.Beside, ImageHosts: s.set.ImageHosts,
+	}
+	for _, profile := range s.set.Profiles {
+		in.Profiles = append(in.Profiles, admission.Profile{Name: profile.Name, Series: profile.Series})
+	}
+	if spec == nil {
+		d, _ := admission.CheckSubmission(in)
+		return d, nil, nil
+	}
+	var err error
+	caller := Caller{Dialect: spec.Dialect}
+	if c := CallerOf(ctx); c.Dialect == spec.Dialect {
+		caller = c
+	}
+	if in.Catalogue, err = s.catalogue(tx, caller); err != nil {
+		return admission.Decision{}, nil, err
+	}
+	if in.Plugins, err = pluginRecords(tx, spec); err != nil {
+		return admission.Decision{}, nil, err
+	}
+	if in.Quota, err = s.quota(tx, p.Account); err != nil {
+		return admission.Decision{}, nil, err
+	}
+	d, stored := admission.CheckSubmission(in)
+	return d, stored, nil
+}
+
+// pluginRecords looks up every version that the spec names.
+func pluginRecords(tx Tx, spec *jobspec.Spec) (map[admission.PluginRef]admission.PluginRecord, error) {
+	records := make(map[admission.PluginRef]admission.PluginRecord, len(spec.Plugins))
+	for _, use := range spec.Plugins {
+		owner, packName, _ := strings.Cut(use.ID, "/")
+		versions, err := packVersions(tx, owner, packName)
+		if errors.Is(err, ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, v := range versions {
+			if v.Version != use.Version {
+				continue
+			}
+			record, err := recordOf(v)
+			if err != nil {
+				return nil, err
+			}
+			records[admission.PluginRef{ID: use.ID, Version: use.Version}] = record
+		}
+	}
+	return records, nil
+}
+
+func recordOf(v Version) (admission.PluginRecord, error) {
+	var m pack.Manifest
+	if err := json.Unmarshal(v.Document, &m); err != nil {
+		return admission.PluginRecord{}, fmt.Errorf("stored manifest of %s@%s: %w", v.ID(), v.Version, err)
+	}
+	return admission.PluginRecord{
+		Kind: pack.Kind(v.Kind), Dialect: v.Dialect, Enabled: v.Enabled,
+		Content: v.Content, Tree: v.Tree, Manifest: v.Manifest, Requires: m.Requires,
+	}, nil
+}
+
+// quota is the account's GPU bound and what its running leases hold.
+func (s *Service) quota(tx Tx, account string) (admission.Quota, error) {
+	a, err := tx.Account(account)
+	if err != nil {
+		return admission.Quota{}, err
+	}
+	held, err := tx.LeasedGPUs(account, s.now())
+	return admission.Quota{Limit: int64(a.MaxGPUs), InUse: int64(held)}, err
+}
+
+// admit runs gate 2 once more and stores the job with its decision and its signed receipt, all in one transaction.
+func (s *Service) admit(ctx context.Context, p auth.Principal, sub Submission, pkg digest.Descriptor, also func(Tx, Job) error) (Job, error) {
+	var job Job
+	err := s.meta.Update(ctx, func(tx Tx) error {
+		if sub.Key != "" {
+			known, err := tx.JobByKey(p.Account, sub.Key)
+			if err == nil {
+				job = known
+				return nil
+			}
+			if !errors.Is(err, ErrNotFound) {
+				return err
+			}
+		}
+		d, spec, err := s.checkSubmission(ctx, tx, p, sub)
+		if err != nil {
+			return err
+		}
+		if err := d.Err(); err != nil {
+			return err
+		}
+		if job, err = s.newJob(p, sub, d, spec, pkg); err != nil {
+			return err
+		}
+		if err := tx.InsertJob(job); err != nil {
+			return err
+		}
+		if also != nil {
+			if err := also(tx, job); err != nil {
+				return err
+			}
+		}
+		return s.audit(tx, p, "job.submit", job.ID, job.SpecDigest.String())
+	})
+	if denied, ok := errors.AsType[*rule.Denied](err); ok {
+		s.auditRefusal(ctx, p, "job.submit", denied.Decision.Subject.Name, err)
+	}
+	return job, err
+}
+
+// newJob makes the job of an allowed decision. Its stored spec, the receipt and what is handed over are the decision's
+// bytes.
+func (s *Service) newJob(p auth.Principal, sub Submission, d admission.Decision, spec *jobspec.Spec, pkg digest.Descriptor) (Job, error) {
+	value, ok := d.Value.(admission.SubmissionValue)
+	if !ok {
+		return Job{}, errors.New("an allowed submission has no value")
+	}
+	decision, err := json.Marshal(d)
+	if err != nil {
+		return Job{}, err
+	}
+	now := s.now()
+	job := Job{
+		ID: "run-" + now.UTC().Format("20060102-150405") + "-" + randomHex(4), Account: p.Account, Dialect: spec.Dialect,
+		Exp: spec.Source.Exp, Name: spec.Metadata.Name, Project: spec.Metadata.Project, Status: JobAdmitted,
+		GPUs: int(value.TotalGPUs), Spec: value.Spec, SpecDigest: value.SpecBytes, Package: pkg, Meta: sub.Meta,
+		Decision: decision, Key: sub.Key, SubmittedAt: now, LeaseUntil: now.Add(s.set.LeaseTTL),
+	}
+	job.Receipt, err = s.signer.SignReceipt(receipt.Receipt{
+		Audience: s.set.RegistryID, Job: job.ID, Dialect: job.Dialect, IssuedAt: now.Truncate(time.Second),
+		Expires: now.Truncate(time.Second).Add(s.set.ReceiptTTL), SpecBytes: value.SpecBytes, SpecDigest: value.SpecDigest,
+		JobPackage: pkg.Digest, Plugins: value.Plugins, Recipes: value.Recipes,
+	})
+	return job, err
+}
+
+// Trust is what a launch agent verifies this registry's receipts with, offline: its public key and its id.
+func (s *Service) Trust() ([]byte, error) {
+	set, err := s.signer.Trust(s.set.RegistryID)
+	if err != nil {
+		return nil, err
+	}
+	return set.Encode()
+}

@@ -1,0 +1,40 @@
+#!/bin/sh
+# Acceptance: a fresh server, the unmodified clients of both platforms against it, and the real launcher behind
+# `sf launch`. Needs python3 >= 3.11, git, and a Python index for the first run. Usage: accept.sh PATH/TO/sf
+set -eu
+sf=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
+root=$(cd "$(dirname "$0")/.." && pwd)
+steps=${ACCEPT_STEPS:-signin,publish,refusals,project,install,submission,disable}
+work=$(mktemp -d "${TMPDIR:-/tmp}/gatehouse-accept.XXXXXX")
+server=
+finish() {
+	status=$?
+	[ -z "$server" ] || kill "$server" 2>/dev/null || true
+	[ -z "$server" ] || wait "$server" 2>/dev/null || true
+	if [ "$status" -ne 0 ] && [ -f "$work/server.log" ]; then
+		echo "--- the server's last lines" >&2
+		tail -n 30 "$work/server.log" >&2
+	fi
+	chmod -R u+w "$work" 2>/dev/null || true
+	rm -rf "$work"
+}
+trap finish EXIT
+trap 'exit 130' INT TERM
+
+"$sf" serve --data "$work/data" --listen 127.0.0.1:0 >"$work/server.log" 2>&1 &
+server=$!
+for _ in $(seq 100); do
+	[ -s "$work/data/address" ] && break
+	kill -0 "$server" 2>/dev/null || { echo "accept: the server ended early" >&2; exit 1; }
+	sleep 0.1
+done
+url=$(cat "$work/data/address")
+token=$(cat "$work/data/admin-token")
+
+clients() {
+	"$root/testdata/interop/realclients/run.sh" --server "$url" --admin-token "$token" --steps "$steps" --json "$work/clients.json"
+}
+if clients >"$work/clients.log" 2>&1; then passed=1; else passed=0; fi
+cat "$work/clients.log"
+[ "$passed" = 1 ] || exit 1
+echo "accept: the clients' steps: $(tail -n 1 "$work/clients.log")"
