@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"hash"
 	"io"
 	"strings"
@@ -34,7 +35,7 @@ func Check(src Source, opt Options) (*Archive, rule.Report, error) {
 	}
 	defer c.hasher.Close()
 	if err := c.read(); err != nil {
-		err = c.refused(err)
+		err = c.refused(err) // which adds to the report
 		return nil, c.report, err
 	}
 	if c.judge(); !c.report.OK() {
@@ -49,6 +50,7 @@ type checker struct {
 	src      Source
 	opt      Options
 	report   rule.Report
+	full     bool // the report names as many faults as it may
 	hasher   *tree.Hasher
 	members  map[string]seen
 	clean    []string // the paths that no rule for one path refuses
@@ -61,8 +63,14 @@ type checker struct {
 	sum      digest.Digest
 }
 
-// refused files a fault and passes other errors on.
+// errFull ends the reading of an archive whose report is full.
+var errFull = errors.New("report full")
+
+// refused files a fault and passes on what is no verdict.
 func (c *checker) refused(err error) error {
+	if err == errFull {
+		return nil
+	}
 	f, ok := errors.AsType[*fault](err)
 	if !ok {
 		return err
@@ -73,12 +81,19 @@ func (c *checker) refused(err error) error {
 	return nil
 }
 
-// add files violations. It reports whether there is room for more.
+// add files violations. It reports whether there is room for more; the last one then says that there may be more.
 func (c *checker) add(violations ...rule.Violation) (goOn bool) {
 	for _, v := range violations {
 		c.report.Add(v)
 	}
-	return len(c.report.Violations) < limit.Faults
+	if len(c.report.Violations) < limit.Faults {
+		return true
+	}
+	if !c.full {
+		c.full = true
+		c.report.Add(rule.Violation{Rule: "archive.limit.faults", Message: fmt.Sprintf("there are %d faults; no more were looked for", len(c.report.Violations))})
+	}
+	return false
 }
 
 func (c *checker) read() error {
@@ -118,7 +133,7 @@ func (c *checker) member(m *member) error {
 	faults = append(faults, checkExcluded(m.path)...)
 	before := len(c.report.Violations)
 	if !c.add(faults...) {
-		return faultf("archive.limit.faults", "the archive has more faults than the %d listed; it was read no further than %s", limit.Faults, describe(m.index))
+		return errFull
 	}
 	_, twice := c.members[m.path]
 	if len(c.report.Violations) == before {
@@ -160,7 +175,9 @@ func (c *checker) hash(m *member) error {
 
 // judge applies the rules that need all members: those of links and of collisions.
 func (c *checker) judge() {
-	collide(c.clean, func(v rule.Violation) bool { return c.add(v) })
+	if !collide(c.clean, c.add) {
+		return
+	}
 	l := newLinks(c.members)
 	c.targets = make(map[string]string, len(c.links))
 	for _, path := range c.links {

@@ -55,9 +55,9 @@ func (a folded) compare(b folded) int {
 }
 
 // collide finds paths that are equal, or equal to some file system, and paths that are both file and folder. No
-// path holds a NUL. Paths that share a folded folder are neighbours once sorted, so looking at neighbours finds every fault, and the
-// memory is that of the paths.
-func collide(paths []string, add func(rule.Violation) (goOn bool)) {
+// path holds a NUL. Paths that share a folded folder are neighbours once sorted, so looking at neighbours finds
+// every fault, and the memory is that of the paths. It ends when add reports no room for more.
+func collide(paths []string, add func(...rule.Violation) bool) (goOn bool) {
 	f := newFolder()
 	all := make([]folded, len(paths))
 	for i, path := range paths {
@@ -66,9 +66,10 @@ func collide(paths []string, add func(rule.Violation) (goOn bool)) {
 	slices.SortFunc(all, folded.compare)
 	for i := 1; i < len(all); i++ {
 		if v, ok := clash(all[i-1], all[i]); ok && !add(v) {
-			return
+			return false
 		}
 	}
+	return true
 }
 
 // clash compares two neighbours.

@@ -61,12 +61,11 @@ func CheckTree(t tree.Tree, policy rule.Policy) rule.Report {
 	}
 	for _, e := range l.Entries {
 		if !c.entry(e) {
-			c.add(rule.Violation{Rule: "archive.limit.faults", Message: fmt.Sprintf("the pack has more faults than the %d listed", limit.Faults)})
 			return c.report
 		}
 	}
 	c.leftOut(l)
-	collide(c.clean, func(v rule.Violation) bool { return c.add(v) })
+	collide(c.clean, c.add)
 	return c.report
 }
 

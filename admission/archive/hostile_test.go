@@ -195,7 +195,7 @@ func TestOrdinary(t *testing.T) {
 		{"hidden files", []raw{file(".gitignore", "x"), file(".github/w.yml", "x"), file("Thumbs.db", "x")}, ".github/w.yml"},
 		{"near names", []raw{file("a.PYC", "x"), file("__pycache__x/a", "x"), file(".wheel", "x"), file("console", "x"), file("com10", "x")}, "com10"},
 		{"dot names", []raw{file(".a", "x"), file("a..b", "x")}, "a..b"},
-		{"joiners", []raw{file("👩‍🔬.md", "x"), file("می‌خواهم", "x")}, "👩‍🔬.md"},
+		{"joiners", []raw{file("👩\u200d🔬.md", "x"), file("می\u200cخواهم", "x")}, "👩\u200d🔬.md"},
 		{"NFD alone", []raw{file("cafe\u0301", "x")}, "cafe\u0301"},
 		{"same name in two folders", []raw{file("a/x", "x"), file("b/x", "x"), file("b/X2", "x")}, "b/x"},
 		{"symlink before its file", []raw{{name: "a", typ: '2', link: "z"}, file("z", "x")}, "a"},
