@@ -28,24 +28,27 @@ type Hasher struct {
 	targets map[string]string // of a link, the path whose bytes it has
 	ordered bool              // every path so far came after the one before
 
+	current  *chunk // being filled
 	free     chan *chunk
-	files    chan step
-	content  chan step
+	files    chan *chunk
+	content  chan *chunk
 	sum      digest.Digest // of the content, when ordered
 	wg       sync.WaitGroup
 	finished bool
 }
 
-// chunk is a buffer that several goroutines read; the last one to release it makes it free.
+// chunk is a buffer that several goroutines read; the last one to release it makes it free. It holds parts of
+// files, many small ones or some of a large one, so that handing it on costs little for each.
 type chunk struct {
-	buf  []byte
-	refs atomic.Int32
+	buf   []byte
+	used  int
+	parts []part
+	refs  atomic.Int32
 }
 
-// step is some bytes of a file in order.
-type step struct {
+// part is some bytes of a file in order.
+type part struct {
 	entry       *Entry
-	chunk       *chunk
 	data        []byte
 	first, last bool
 }
@@ -57,10 +60,10 @@ var ErrTwice = errors.New("path added twice")
 func NewHasher() *Hasher {
 	h := &Hasher{
 		ordered: true, targets: make(map[string]string),
-		free: make(chan *chunk, chunks), files: make(chan step, chunks), content: make(chan step, chunks),
+		free: make(chan *chunk, chunks), files: make(chan *chunk, chunks), content: make(chan *chunk, chunks),
 	}
 	for range chunks {
-		h.free <- &chunk{}
+		h.free <- new(chunk)
 	}
 	h.wg.Go(h.hashFiles)
 	h.wg.Go(h.hashContent)
@@ -75,35 +78,51 @@ func (h *Hasher) Add(path string, executable bool, r io.Reader) error {
 	}
 	h.entries = append(h.entries, e)
 	for first, end := true, false; !end; first = false {
-		c := <-h.free
-		if c.buf == nil {
-			c.buf = make([]byte, chunkSize)
-		}
-		n, ended, err := fill(r, c.buf)
+		c := h.chunk(first)
+		n, ended, err := fill(r, c.buf[c.used:])
 		if err != nil {
-			h.free <- c
 			return err
 		}
 		end = ended
+		data := c.buf[c.used : c.used+n]
+		c.used += n
+		c.parts = append(c.parts, part{entry: e, data: data, first: first, last: end})
 		if first {
-			e.Head = slices.Clone(c.buf[:min(n, HeadSize)])
+			e.Head = slices.Clone(data[:min(n, HeadSize)])
 		}
 		e.Size += int64(n)
-		h.hand(step{entry: e, chunk: c, data: c.buf[:n], first: first, last: end})
 	}
 	return nil
 }
 
-// hand gives a step to the goroutines that hash.
-func (h *Hasher) hand(s step) {
-	if !h.ordered {
-		s.chunk.refs.Store(1)
-		h.files <- s
+// chunk is one with room, for the head of a file where it begins there.
+func (h *Hasher) chunk(first bool) *chunk {
+	if c := h.current; c != nil && (c.used == chunkSize || first && chunkSize-c.used < HeadSize) {
+		h.flush()
+	}
+	if h.current == nil {
+		h.current = <-h.free
+		if h.current.buf == nil {
+			h.current.buf = make([]byte, chunkSize)
+		}
+	}
+	return h.current
+}
+
+// flush gives the current chunk to the goroutines that hash.
+func (h *Hasher) flush() {
+	c := h.current
+	if h.current = nil; c == nil {
 		return
 	}
-	s.chunk.refs.Store(2)
-	h.files <- s
-	h.content <- s
+	if !h.ordered {
+		c.refs.Store(1)
+		h.files <- c
+		return
+	}
+	c.refs.Store(2)
+	h.files <- c
+	h.content <- c
 }
 
 // Link says that path has the bytes of the file added at target, before or after. text is the text of a symbolic
@@ -196,6 +215,7 @@ func (h *Hasher) Close() {
 		return
 	}
 	h.finished = true
+	h.flush()
 	close(h.files)
 	close(h.content)
 	h.wg.Wait()
@@ -203,35 +223,40 @@ func (h *Hasher) Close() {
 
 func (h *Hasher) hashFiles() {
 	sum := sha256.New()
-	for s := range h.files {
-		if s.first {
-			sum.Reset()
+	for c := range h.files {
+		for _, p := range c.parts {
+			if p.first {
+				sum.Reset()
+			}
+			sum.Write(p.data)
+			if p.last {
+				sum.Sum(p.entry.SHA256[:0])
+			}
 		}
-		sum.Write(s.data)
-		if s.last {
-			sum.Sum(s.entry.SHA256[:0])
-		}
-		h.release(s.chunk)
+		h.release(c)
 	}
 }
 
 func (h *Hasher) hashContent() {
 	content := newContentHash()
-	for s := range h.content {
-		if s.first {
-			content.begin(s.entry.Path)
+	for c := range h.content {
+		for _, p := range c.parts {
+			if p.first {
+				content.begin(p.entry.Path)
+			}
+			content.Write(p.data)
+			if p.last {
+				content.end()
+			}
 		}
-		content.Write(s.data)
-		if s.last {
-			content.end()
-		}
-		h.release(s.chunk)
+		h.release(c)
 	}
 	h.sum = content.digest()
 }
 
 func (h *Hasher) release(c *chunk) {
 	if c.refs.Add(-1) == 0 {
+		c.used, c.parts = 0, c.parts[:0]
 		h.free <- c
 	}
 }

@@ -3,6 +3,7 @@ package tree_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"slices"
@@ -152,5 +153,31 @@ func TestHasherReadError(t *testing.T) {
 	err := h.Add("a", false, io.MultiReader(bytes.NewReader(make([]byte, 100_000)), iotest.ErrReader(broken)))
 	if !errors.Is(err, broken) {
 		t.Errorf("error %v, want the reader's own", err)
+	}
+}
+
+// TestHasherManyFiles has files of all sizes begin and end anywhere in the Hasher's buffers.
+func TestHasherManyFiles(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(1, 2))
+	files := make(map[string]string)
+	var paths []string
+	for i := range 2000 {
+		path := fmt.Sprintf("f%04d", i)
+		size := random.IntN(200)
+		if i%100 == 0 {
+			size = random.IntN(300_000)
+		}
+		paths, files[path] = append(paths, path), strings.Repeat(string(rune('a'+i%26)), size)
+	}
+	l, _ := hashAll(t, paths, files)
+	content, proof := plainDigests(paths, files)
+	if l.Content != content || l.Tree != proof {
+		t.Errorf("digests %v, %v, want %v, %v", l.Content, l.Tree, content, proof)
+	}
+	for _, e := range l.Entries {
+		if want := files[e.Path]; string(e.Head) != want[:min(len(want), tree.HeadSize)] || e.Size != int64(len(want)) {
+			t.Errorf("%s: head %q, size %d, want %q, %d", e.Path, e.Head, e.Size, want[:min(len(want), tree.HeadSize)], len(want))
+		}
 	}
 }
