@@ -101,6 +101,9 @@ func notPrintable(c rune) bool { return !unicode.IsPrint(c) }
 
 // bad files a breach of a rule and reports whether it refuses.
 func (r *reader) bad(n node, id rule.ID, format string, args ...any) bool {
+	if r.full(id) {
+		return r.add(rule.Violation{Rule: id})
+	}
 	if n.field == "" && n.pointer == "" {
 		n.field = "<root>" // the clients' word for the document
 	}
@@ -111,15 +114,24 @@ func (r *reader) bad(n node, id rule.ID, format string, args ...any) bool {
 }
 
 func (r *reader) add(v rule.Violation) bool {
-	if len(r.report.Violations) >= maxFindings || len(r.report.Warnings) >= maxFindings {
-		probe := rule.Report{Policy: r.report.Policy, Dialect: r.d}
-		refused := probe.Add(v)
-		if (refused && len(r.report.Violations) >= maxFindings) || (!refused && len(r.report.Warnings) >= maxFindings) {
-			r.dropped++
-			return refused
-		}
+	if r.full(v.Rule) {
+		r.dropped++
+		return !r.warns(v.Rule)
 	}
 	return r.report.Add(v)
+}
+
+// full reports whether the list into which a breach of the rule goes takes no more.
+func (r *reader) full(id rule.ID) bool {
+	if r.warns(id) {
+		return len(r.report.Warnings) >= maxFindings
+	}
+	return len(r.report.Violations) >= maxFindings
+}
+
+func (r *reader) warns(id rule.ID) bool {
+	info, ok := rule.Lookup(id)
+	return ok && info.Warns(r.d, r.report.Policy)
 }
 
 func (r *reader) addAll(found []rule.Violation) {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/gatehouse-registry/gatehouse/admission/dialect"
+	"github.com/gatehouse-registry/gatehouse/admission/nearest"
 	"github.com/gatehouse-registry/gatehouse/admission/pyvalue"
 )
 
@@ -92,6 +93,10 @@ func (r *reader) unknownKeys() {
 		}
 		slices.SortFunc(strange, func(a, b pyvalue.Item) int { return strings.Compare(a.Key.Text, b.Key.Text) })
 		for _, it := range strange {
+			if r.full("job.unknown_field") {
+				r.dropped++ // looking for the nearest name is the costly part
+				continue
+			}
 			n := o.node.child(it.Key.Text, it.Key)
 			r.bad(n, "job.unknown_field", "unknown field: %s", r.instead(it.Key.Text, o.sec, names))
 		}
@@ -103,48 +108,9 @@ func (r *reader) instead(key string, sec section, names []string) string {
 	if slices.Contains(known[sec].in(r.d.Other()), key) {
 		return "only " + r.d.Other().Names().JobSpec + " has it; " + r.d.Names().JobSpec + " does not"
 	}
-	if near := nearest(key, names); near != "" {
+	if near := nearest.Word(key, names); near != "" {
 		return "did you mean " + near + "?"
 	}
 	slices.Sort(names)
 	return "this object may hold " + strings.Join(names, ", ")
-}
-
-// nearest is the name that differs least from key, "" when none is near.
-func nearest(key string, names []string) string {
-	if len(key) > 64 {
-		return ""
-	}
-	best, least := "", 0
-	for _, name := range names {
-		limit := max(1, min(3, len(name)/3))
-		if d := editDistance(strings.ToLower(key), name); d <= limit && (best == "" || d < least) {
-			best, least = name, d
-		}
-	}
-	return best
-}
-
-// editDistance counts the insertions, deletions, substitutions and swaps of neighbours between two texts.
-func editDistance(a, b string) int {
-	s, t := []rune(a), []rune(b)
-	before, last, row := make([]int, len(t)+1), make([]int, len(t)+1), make([]int, len(t)+1)
-	for j := range last {
-		last[j] = j
-	}
-	for i := 1; i <= len(s); i++ {
-		row[0] = i
-		for j := 1; j <= len(t); j++ {
-			cost := 1
-			if s[i-1] == t[j-1] {
-				cost = 0
-			}
-			row[j] = min(last[j]+1, row[j-1]+1, last[j-1]+cost)
-			if i > 1 && j > 1 && s[i-1] == t[j-2] && s[i-2] == t[j-1] {
-				row[j] = min(row[j], before[j-2]+1)
-			}
-		}
-		before, last, row = last, row, before
-	}
-	return last[len(t)]
 }

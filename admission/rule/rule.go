@@ -105,8 +105,8 @@ func (i Info) stricterIn(d dialect.Dialect) bool {
 	return i.Ours && (d == "" || len(i.OursIn) == 0 || slices.Contains(i.OursIn, d))
 }
 
-// warns reports whether a breach in a document of the dialect is no more than a warning under the policy.
-func (i Info) warns(d dialect.Dialect, p Policy) bool {
+// Warns reports whether a breach in a document of the dialect is no more than a warning under the policy.
+func (i Info) Warns(d dialect.Dialect, p Policy) bool {
 	return i.Severity == Warn || slices.Contains(i.WarnIn, d) || (p.Softened(i.ID) && i.stricterIn(d))
 }
 
@@ -154,7 +154,7 @@ func (r *Report) Add(v Violation) (refused bool) {
 	if v.Hint == "" {
 		v.Hint = info.Fix
 	}
-	if info.warns(r.Dialect, r.Policy) {
+	if info.Warns(r.Dialect, r.Policy) {
 		r.Warnings = append(r.Warnings, v)
 		return false
 	}
