@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -262,5 +263,29 @@ func TestBusy(t *testing.T) {
 	}
 	if err := s.Update(t.Context(), put("key", "value")); err != nil {
 		t.Errorf("update after the other process: %v", err)
+	}
+}
+
+// TestCancelledQuery checks that a query which runs for ever ends with its context, and that its connection, and the
+// statement that the connection keeps, work on.
+func TestCancelledQuery(t *testing.T) {
+	t.Parallel()
+	s := openSQLite(t, filepath.Join(t.TempDir(), "gatehouse.db"))
+	s.readers.SetMaxOpenConns(1)
+	count := func(ctx context.Context, to int64) (n int64, err error) {
+		err = s.View(ctx, func(r registry.Tx) error {
+			return r.(*tx).get(`WITH RECURSIVE n(i) AS (SELECT $1 UNION ALL SELECT i + 1 FROM n WHERE i < $2) SELECT COUNT(*) FROM n`, []any{1, to}, &n)
+		})
+		return n, err
+	}
+	for range 3 {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		if _, err := count(ctx, 1<<50); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("endless query: got error %v, want context.DeadlineExceeded", err)
+		}
+		cancel()
+		if n, err := count(t.Context(), 1000); err != nil || n != 1000 {
+			t.Errorf("the same query, bounded: got %d, error %v, want 1000", n, err)
+		}
 	}
 }
