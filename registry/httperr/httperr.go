@@ -29,7 +29,8 @@ const (
 	API             // /api: {"detail":"title\n- violation\n- violation","decision":{…}}, as both real clients read it (wire.md 1)
 )
 
-// statusClientGone is what is logged when nobody waits for the answer any more; it never goes over the wire.
+// statusClientGone is the status when nobody waits for the answer any more. It is written, since a handler that writes
+// nothing answers 200, and a client that only seems to be gone must not take that for success.
 const statusClientGone = 499
 
 // Times to wait when an error that passes names none.
@@ -41,11 +42,12 @@ const (
 // Write answers r with err in the given form. The handler must not have written anything. log takes the cause of what
 // is the server's fault.
 func Write(w http.ResponseWriter, r *http.Request, log *slog.Logger, form Form, err error) {
-	if errors.Is(r.Context().Err(), context.Canceled) {
+	a := newAnswer(err)
+	if a.code == registry.Internal && errors.Is(r.Context().Err(), context.Canceled) {
 		log.DebugContext(r.Context(), "client gone", "status", statusClientGone, "method", r.Method, "path", r.URL.Path, "err", err)
+		w.WriteHeader(statusClientGone)
 		return
 	}
-	a := newAnswer(err)
 	id := RequestID(r.Context())
 	if a.code == registry.Internal {
 		if id == "" {
