@@ -208,16 +208,6 @@ var recipeRules = []Info{
 		Fix:    "Put dates in quotes, and write no sets, binary values or keys of several types in one object.",
 		Source: "packs.md 5.2", Gates: packGates,
 	},
-	{
-		ID: "recipe.hyperparams", Title: "A job's parameters are some that the recipe declares, with values that it allows.",
-		Fix:    "Correct the parameter; the recipe's parameters are listed by GET /api/recipes and `tp recipe show` or `sf recipe show`.",
-		Source: "packs.md 5.3", Gates: []Gate{Submission},
-	},
-	{
-		ID: "recipe.hyperparams.version", Title: "The framework version of a job offers every parameter that the job sets.",
-		Fix:    "Remove the parameter, or choose a framework version that the message names.",
-		Source: "packs.md 5.3", Gates: []Gate{Submission}, Dialects: []dialect.Dialect{dialect.TunePlane},
-	},
 }
 
 // benchmarkRules without a note are the clients' own.
