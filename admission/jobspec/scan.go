@@ -106,3 +106,20 @@ func credential(text string) string {
 	}
 	return ""
 }
+
+// hasUserinfo reports whether an address, with a scheme or without, begins with user:password@. What follows the
+// '@' of an image's digest is no host.
+func hasUserinfo(address string) bool {
+	if _, rest, ok := strings.Cut(address, "://"); ok {
+		address = rest
+	}
+	if end := strings.IndexAny(address, "/?#"); end >= 0 {
+		address = address[:end]
+	}
+	at := strings.LastIndexByte(address, '@')
+	if at < 0 || strings.HasPrefix(address[at+1:], "sha256:") {
+		return false
+	}
+	user, password, ok := strings.Cut(address[:at], ":")
+	return ok && user != "" && password != ""
+}

@@ -1,0 +1,48 @@
+package jobspec
+
+import (
+	"strings"
+
+	"github.com/gatehouse-registry/gatehouse/admission/pyvalue"
+)
+
+// source reads spec.source: the entrypoint that must not be there comes first.
+func (r *reader) source(n node) {
+	m, ok := r.nonEmpty(n, secSource, "job.source.object", "job.source.empty")
+	if !ok {
+		return
+	}
+	if e := m.get("entrypoint"); !e.null() {
+		switch {
+		case !e.v.Truthy() && e.v.Kind != pyvalue.Str:
+			r.falsy(e)
+		case e.v.Truthy() && pyvalue.Strip(e.v.PyStr()) != "":
+			r.bad(e, "job.source.entrypoint", "found %s, expected nothing: the recipe decides what runs", show(e.v))
+		}
+	}
+	exp := m.get("exp")
+	if text, ok := r.required(exp, "job.source.exp.required", "job.source.exp.type"); ok {
+		r.spec.Source.Exp = r.exp(exp, text)
+	}
+}
+
+// exp checks the experiment's path: relative, trailing slashes dropped, every part a name.
+func (r *reader) exp(n node, text string) string {
+	if strings.HasPrefix(text, "/") {
+		r.bad(n, "job.source.exp.absolute", "found %.100q, expected a path relative to the project", text)
+		return ""
+	}
+	path := strings.TrimRight(text, "/")
+	if path == "" {
+		r.bad(n, "job.source.exp.empty", "found %.100q, expected a path", text)
+		return ""
+	}
+	ok := true
+	for part := range strings.SplitSeq(path, "/") {
+		ok = r.segment(n, part, "job.source.exp.segment") && ok
+	}
+	if !ok {
+		return ""
+	}
+	return path
+}
