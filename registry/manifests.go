@@ -263,15 +263,36 @@ func (s *Service) Repositories(ctx context.Context, p auth.Principal, last strin
 	return names, err
 }
 
-// Referrers lists the manifests whose subject is d, which need not exist, sorted by digest.
-func (s *Service) Referrers(ctx context.Context, p auth.Principal, repository string, d digest.Digest) ([]Manifest, error) {
+// ReferrersQuery is what a page of referrers is asked for by.
+type ReferrersQuery struct {
+	Subject      digest.Digest // need not exist
+	ArtifactType string        // "" takes every type
+	After        digest.Digest // the last one of the page before
+	Limit        int           // at most so many
+}
+
+// descriptorBytes is what a descriptor takes in a list besides its annotations.
+const descriptorBytes = 256
+
+// Referrers lists the manifests that refer to a subject, by digest. Their annotations can be large, so a page also ends
+// when it fills limit.Manifest bytes; more says that there are others behind it.
+func (s *Service) Referrers(ctx context.Context, p auth.Principal, repository string, q ReferrersQuery) (page []Manifest, more bool, err error) {
 	if err := s.authorize(ctx, p, auth.ReadContent, Owner(repository), repository); err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	var list []Manifest
-	err := s.meta.View(ctx, func(tx Tx) (err error) {
-		list, err = tx.Referrers(repository, d)
-		return err
+	err = s.meta.View(ctx, func(tx Tx) error {
+		page, more = nil, false
+		room := limit.Manifest
+		return tx.Referrers(repository, q.Subject, q.ArtifactType, q.After, func(m Manifest) bool {
+			room -= descriptorBytes
+			for k, v := range m.Annotations {
+				room -= len(k) + len(v)
+			}
+			if more = len(page) >= q.Limit || (room < 0 && len(page) > 0); !more {
+				page = append(page, m)
+			}
+			return !more
+		})
 	})
-	return list, err
+	return page, more, err
 }

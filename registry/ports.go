@@ -106,15 +106,17 @@ type ContentTx interface {
 	PutManifest(Manifest) error                                               // idempotent by repository and digest
 	Manifest(repository string, d digest.Digest) (Manifest, error)            // ErrManifestUnknown
 	DeleteManifest(repository string, d digest.Digest) error                  // with its tags; ErrManifestUnknown
-	Referrers(repository string, subject digest.Digest) ([]Manifest, error)   // sorted by digest
-	PutTag(Tag) error                                                         // moves an existing tag
-	Tag(repository, name string) (Tag, error)                                 // ErrManifestUnknown
-	DeleteTag(repository, name string) error                                  // ErrManifestUnknown
-	Tags(repository, after string, limit int) ([]string, error)               // names in byte order, after is exclusive; limit < 0: all
-	InsertUpload(Upload) error                                                //
-	Upload(id string) (Upload, error)                                         // ErrUploadUnknown
-	DeleteUpload(id string) error                                             // an absent one is no error
-	ExpiredUploads(now time.Time) ([]Upload, error)                           //
+	// Referrers yields the manifests whose subject is the given one, by digest from the one behind after, without their
+	// References, until yield gives false. artifactType "" takes every type. yield must not use the transaction.
+	Referrers(repository string, subject digest.Digest, artifactType string, after digest.Digest, yield func(Manifest) bool) error
+	PutTag(Tag) error                                           // moves an existing tag
+	Tag(repository, name string) (Tag, error)                   // ErrManifestUnknown
+	DeleteTag(repository, name string) error                    // ErrManifestUnknown
+	Tags(repository, after string, limit int) ([]string, error) // names in byte order, after is exclusive; limit < 0: all
+	InsertUpload(Upload) error                                  //
+	Upload(id string) (Upload, error)                           // ErrUploadUnknown
+	DeleteUpload(id string) error                               // an absent one is no error
+	ExpiredUploads(now time.Time) ([]Upload, error)             //
 }
 
 // PackTx is the part of Tx about packs, the ledger and the catalogue.

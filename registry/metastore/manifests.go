@@ -66,27 +66,9 @@ func (t *tx) DeleteManifest(repository string, d digest.Digest) error {
 	return t.change(noManifest(repository, d), `DELETE FROM manifests WHERE repository = $1 AND digest = $2`, repository, d.String())
 }
 
-// reference is a line of manifest_references.
-type reference struct{ manifest, to digest.Digest }
-
 // Referrers implements registry.ContentTx.
-func (t *tx) Referrers(repository string, subject digest.Digest) ([]registry.Manifest, error) {
-	list, err := all(t, scanManifest, `SELECT `+manifestColumns+` FROM manifests
-		WHERE repository = $1 AND subject = $2 AND subject <> '' ORDER BY digest`, repository, subject.String())
-	if err != nil || len(list) == 0 {
-		return list, err
-	}
-	references, err := all(t, func(r row) (ref reference, err error) {
-		err = r.Scan(digestColumn{&ref.manifest}, digestColumn{&ref.to})
-		return ref, err
-	}, `SELECT r.manifest, r.digest FROM manifest_references r
-		JOIN manifests m ON m.repository = r.repository AND m.digest = r.manifest
-		WHERE m.repository = $1 AND m.subject = $2 AND m.subject <> '' ORDER BY r.manifest, r.position`, repository, subject.String())
-	for i := range list {
-		for len(references) > 0 && references[0].manifest == list[i].Digest {
-			list[i].References = append(list[i].References, references[0].to)
-			references = references[1:]
-		}
-	}
-	return list, err
+func (t *tx) Referrers(repository string, subject digest.Digest, artifactType string, after digest.Digest, yield func(registry.Manifest) bool) error {
+	return each(t, scanManifest, yield, `SELECT `+manifestColumns+` FROM manifests
+		WHERE repository = $1 AND subject = $2 AND subject <> '' AND (artifact_type = $3 OR $3 = '') AND digest > $4 ORDER BY digest`,
+		repository, subject.String(), artifactType, after.String())
 }

@@ -98,23 +98,34 @@ func one[T any](t *tx, missing error, scan func(row) (T, error), query string, a
 
 // all reads every entity that a query gives.
 func all[T any](t *tx, scan func(row) (T, error), query string, args ...any) ([]T, error) {
+	var list []T
+	err := each(t, scan, func(v T) bool {
+		list = append(list, v)
+		return true
+	}, query, args...)
+	return list, err
+}
+
+// each yields every entity that a query gives, one in memory at a time, until yield gives false.
+func each[T any](t *tx, scan func(row) (T, error), yield func(T) bool, query string, args ...any) error {
 	if err := t.ctx.Err(); err != nil {
-		return nil, err
+		return err
 	}
 	rows, err := t.sql.QueryContext(t.statement, query, args...)
 	if err != nil {
-		return nil, t.fail(err)
+		return t.fail(err)
 	}
 	defer rows.Close()
-	var list []T
 	for rows.Next() {
 		v, err := scan(rows)
 		if err != nil {
-			return nil, t.fail(err)
+			return t.fail(err)
 		}
-		list = append(list, v)
+		if !yield(v) {
+			return nil
+		}
 	}
-	return list, t.fail(rows.Err())
+	return t.fail(rows.Err())
 }
 
 // text scans a row of one text.

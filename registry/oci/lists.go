@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/gatehouse-registry/gatehouse/digest"
+	"github.com/gatehouse-registry/gatehouse/registry"
 )
 
 // maxPage is how many elements of a list one answer holds at most; Link leads to the rest.
@@ -74,20 +75,27 @@ type referrer struct {
 	Annotations  map[string]string `json:"annotations,omitempty"`
 }
 
-// listReferrers answers with what refers to a digest, which need not exist.
+// listReferrers answers with a page of what refers to a digest, which need not exist.
 func (h *handler) listReferrers(x *exchange) error {
-	list, err := h.service.Referrers(x.ctx, x.p, x.Repository, x.Digest)
+	page, more, err := h.service.Referrers(x.ctx, x.p, x.Repository, registry.ReferrersQuery{
+		Subject: x.Digest, ArtifactType: x.ArtifactType, After: x.After, Limit: x.pageSize(),
+	})
 	if err != nil {
 		return err
 	}
-	answer := index{SchemaVersion: 2, MediaType: mediaTypeIndex, Manifests: []referrer{}}
-	for _, m := range list {
-		if x.ArtifactType == "" || m.ArtifactType == x.ArtifactType {
-			answer.Manifests = append(answer.Manifests, referrer{descriptorOf(m), m.ArtifactType, m.Annotations})
-		}
+	answer := index{SchemaVersion: 2, MediaType: mediaTypeIndex, Manifests: make([]referrer, len(page))}
+	for i, m := range page {
+		answer.Manifests[i] = referrer{descriptorOf(m), m.ArtifactType, m.Annotations}
 	}
+	next := url.Values{}
 	if x.ArtifactType != "" {
+		next.Set("artifactType", x.ArtifactType)
 		x.w.Header().Set("OCI-Filters-Applied", "artifactType")
+	}
+	if more && len(page) > 0 {
+		next.Set("n", strconv.Itoa(x.pageSize()))
+		next.Set("last", page[len(page)-1].Digest.String())
+		x.linkNext(referrersLocation(x.Repository, x.Digest), next)
 	}
 	return x.writeJSON(mediaTypeIndex, answer)
 }

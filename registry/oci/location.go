@@ -20,4 +20,8 @@ func manifestLocation(repository string, d digest.Digest) string {
 	return "/v2/" + repository + "/manifests/" + d.String()
 }
 
+func referrersLocation(repository string, subject digest.Digest) string {
+	return "/v2/" + repository + "/referrers/" + subject.String()
+}
+
 func itoa(n int64) string { return strconv.FormatInt(n, 10) }

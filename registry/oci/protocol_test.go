@@ -301,6 +301,25 @@ func TestReferrers(t *testing.T) {
 	}
 	checkHeader(t, a, map[string]string{"Oci-Filters-Applied": "artifactType"})
 
+	var paged []entry
+	pages := 0
+	for query := "?n=2"; query != ""; pages++ {
+		got, a = list(query)
+		paged = append(paged, got...)
+		_, query, _ = strings.Cut(next(t, a), "?")
+		if query != "" {
+			query = "?" + query
+		}
+	}
+	if diff := cmp.Diff(want, paged); diff != "" || pages != 2 {
+		t.Errorf("%d pages (-want +got):\n%s", pages, diff)
+	}
+	got, a = list("?n=1&artifactType=example%2Fsignature")
+	if len(got) != 1 || a.header.Get("Link") != "" {
+		t.Errorf("one page of one type: %+v, Link %q", got, a.header.Get("Link"))
+	}
+	s.must(400, request{method: "GET", path: "/v2/alice/x/referrers/" + sha(subject) + "?last=x"})
+
 	s.must(202, request{method: "DELETE", path: "/v2/alice/x/manifests/" + sha(signature)})
 	if got, _ = list(""); len(got) != 2 {
 		t.Errorf("after a delete: %+v", got)
@@ -308,6 +327,36 @@ func TestReferrers(t *testing.T) {
 	s.must(202, request{method: "DELETE", path: "/v2/alice/x/manifests/" + sha(subject)})
 	if got, _ = list(""); len(got) != 2 {
 		t.Errorf("after the subject's delete: %+v", got)
+	}
+}
+
+// TestReferrersWithLargeAnnotations: a page ends before its annotations fill memory.
+func TestReferrersWithLargeAnnotations(t *testing.T) {
+	s := newServer(t)
+	subject := fmt.Sprintf(`"subject":{"mediaType":%q,"digest":%q,"size":1},`, mediaTypeImage, sha("subject"))
+	for i := range 5 {
+		s.pushImage("alice/x", "", "layer", subject+fmt.Sprintf(`"annotations":{"n":"%d","large":%q},`, i, strings.Repeat("a", 1500<<10)))
+	}
+	seen := map[string]bool{}
+	pages := 0
+	for path := "/v2/alice/x/referrers/" + sha("subject"); path != ""; pages++ {
+		a := s.must(200, request{method: "GET", path: path})
+		if len(a.body) > 5<<20 {
+			t.Errorf("a page has %d bytes", len(a.body))
+		}
+		var body struct {
+			Manifests []struct{ Digest string }
+		}
+		if err := json.Unmarshal([]byte(a.body), &body); err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range body.Manifests {
+			seen[m.Digest] = true
+		}
+		path = next(t, a)
+	}
+	if pages != 3 || len(seen) != 5 {
+		t.Errorf("%d pages with %d referrers, want 3 with 5", pages, len(seen))
 	}
 }
 

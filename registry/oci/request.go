@@ -51,9 +51,10 @@ type Request struct {
 	Upload     string             // the id of an upload session
 	From       string             // BlobMount: the repository to mount from, "" for any
 
-	N            int    // lists: the size of a page, noLimit when none is named
-	Last         string // lists: the last element of the page before
-	ArtifactType string // ReferrersList: the filter, "" for none
+	N            int           // lists: the size of a page, noLimit when none is named
+	Last         string        // TagsList, CatalogueList: the last element of the page before
+	After        digest.Digest // ReferrersList: likewise
+	ArtifactType string        // ReferrersList: the filter, "" for none
 }
 
 // MethodError says that a path exists, but not for the method. It unwraps to an *registry.Error of Code Unsupported.
@@ -182,8 +183,7 @@ func (q *Request) read(at endpoint, element string, query url.Values) (err error
 	case blobPath:
 		q.Digest, err = parseDigest("", element)
 	case referrersPath:
-		q.ArtifactType, q.Last = query.Get("artifactType"), query.Get("last")
-		q.Digest, err = parseDigest("", element)
+		err = q.readReferrers(element, query)
 	case manifestPath:
 		err = q.readReference(element, query)
 	case uploadsPath:
@@ -216,6 +216,20 @@ func (q *Request) readReference(element string, query url.Values) (err error) {
 		}
 	}
 	return nil
+}
+
+func (q *Request) readReferrers(element string, query url.Values) (err error) {
+	q.ArtifactType = query.Get("artifactType")
+	if q.Digest, err = parseDigest("", element); err != nil {
+		return err
+	}
+	if query.Has("last") {
+		if q.After, err = parseDigest("last=", query.Get("last")); err != nil {
+			return err
+		}
+	}
+	q.N, err = parseN(query)
+	return err
 }
 
 // readStart tells apart what a POST asks for. digest-algorithm needs no attention: any known digest may finish an upload.

@@ -54,6 +54,8 @@ func TestParse(t *testing.T) {
 		{"GET", "/v2/x/tags/list?n=0", Request{Kind: TagsList, Repository: "x", N: 0}},
 		{"GET", "/v2/x/referrers/" + sum256.String() + "?artifactType=a%2Fb", Request{Kind: ReferrersList, Repository: "x", Digest: sum256, ArtifactType: "a/b"}},
 
+		{"GET", "/v2/x/referrers/" + sum256.String() + "?n=7&last=" + sum512.String(), Request{Kind: ReferrersList, Repository: "x", Digest: sum256, N: 7, After: sum512}},
+
 		// Repositories whose names are the words of paths.
 		{"GET", "/v2/blobs/blobs/" + sum256.String(), Request{Kind: BlobGet, Repository: "blobs", Digest: sum256}},
 		{"GET", "/v2/a/blobs/uploads/tags/list", Request{Kind: TagsList, Repository: "a/blobs/uploads"}},
@@ -117,6 +119,8 @@ func TestParseRefuses(t *testing.T) {
 		{"GET", "/v2/x/manifests/-a", registry.TagInvalid},
 		{"GET", "/v2/x/manifests/", registry.TagInvalid},
 		{"GET", "/v2/x/manifests/" + strings.Repeat("a", 129), registry.TagInvalid},
+		{"GET", "/v2/x/referrers/" + sum256.String() + "?last=v1", registry.DigestInvalid},
+		{"GET", "/v2/x/referrers/" + sum256.String() + "?n=-1", registry.PageInvalid},
 		{"PUT", "/v2/x/manifests/sha256:short", registry.DigestInvalid},
 		{"PUT", "/v2/x/manifests/a?digest=", registry.DigestInvalid},
 		{"PUT", "/v2/x/manifests/" + sum256.String() + "?tag=a&tag=-b", registry.TagInvalid},

@@ -218,14 +218,30 @@ func testReferrers(t *testing.T, s registry.MetaStore) {
 	})
 	free, other, elsewhere := manifest("free"), manifest("other"), manifest("r1")
 	free.Subject, other.Subject, elsewhere.Repository = digest.Digest{}, sum("another subject"), "a/y"
+	list[2].ArtifactType = "application/vnd.example.other"
 	putManifest(t, s, list[2], free, list[0], other, elsewhere, list[1])
-	referrers := func(repository string, subject digest.Digest) []registry.Manifest {
-		return view(t, s, func(tx registry.Tx) ([]registry.Manifest, error) { return tx.Referrers(repository, subject) })
+	for i := range list {
+		list[i].References = nil
 	}
-	same(t, "referrers, by digest", referrers("a/x", sum("subject")), list)
-	same(t, "referrers in the other repository", referrers("a/y", sum("subject")), []registry.Manifest{elsewhere})
-	same(t, "referrers of nothing", referrers("a/x", digest.Digest{}), []registry.Manifest(nil))
-	same(t, "referrers of what nobody refers to", referrers("a/x", sum("lonely")), []registry.Manifest(nil))
+	elsewhere.References = nil
+	referrers := func(repository string, subject digest.Digest, artifactType string, after digest.Digest, most int) []registry.Manifest {
+		return view(t, s, func(tx registry.Tx) (got []registry.Manifest, err error) {
+			err = tx.Referrers(repository, subject, artifactType, after, func(m registry.Manifest) bool {
+				got = append(got, m)
+				return len(got) < most
+			})
+			return got, err
+		})
+	}
+	subject, none := sum("subject"), digest.Digest{}
+	same(t, "referrers, by digest", referrers("a/x", subject, "", none, 9), list)
+	same(t, "the first two", referrers("a/x", subject, "", none, 2), list[:2])
+	same(t, "those behind the first", referrers("a/x", subject, "", list[0].Digest, 9), list[1:])
+	same(t, "those behind the last", referrers("a/x", subject, "", list[2].Digest, 9), []registry.Manifest(nil))
+	same(t, "those of a type", referrers("a/x", subject, list[2].ArtifactType, none, 9), list[2:])
+	same(t, "referrers in the other repository", referrers("a/y", subject, "", none, 9), []registry.Manifest{elsewhere})
+	same(t, "referrers of nothing", referrers("a/x", none, "", none, 9), []registry.Manifest(nil))
+	same(t, "referrers of what nobody refers to", referrers("a/x", sum("lonely"), "", none, 9), []registry.Manifest(nil))
 }
 
 func testTags(t *testing.T, s registry.MetaStore) {
