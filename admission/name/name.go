@@ -1,8 +1,8 @@
 // Package name holds the grammars of names: those of the real clients (packs.md 12) and those by which the registry
 // stores packs (design.md 2, Names).
 //
-// The clients' functions answer exactly as the clients do, oddities included: a value is stripped as Python
-// strips, and the inner parts of a recipe id or experiment path are checked stripped but returned as they were, so "trl/ sft"
+// The clients' functions answer exactly as the clients do, oddities included: a value is stripped as Python strips,
+// and the inner parts of a recipe id or experiment path are checked stripped but returned as they were, so "trl/ sft"
 // passes and keeps its blank. Both dialects have the same rules.
 package name
 
@@ -45,7 +45,8 @@ func alphanumeric(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
 }
 
-// Segment checks one name and returns it stripped. It has no length limit. Its errors are *Error with the given field.
+// Segment checks one name and returns it stripped. It has no length limit. Its errors are *Error with the given
+// field.
 func Segment(value, field string) (string, error) {
 	s := pyvalue.Strip(value)
 	if !IsSegment(s) {
@@ -147,7 +148,8 @@ func ExpPath(value string) (string, error) {
 	return s, nil
 }
 
-// ExpBasename is the last part of an experiment path, which must be a segment. Parts that are empty or "." don't count.
+// ExpBasename is the last part of an experiment path, which must be a segment. Parts that are empty or "." don't
+// count.
 func ExpBasename(value string) (string, error) {
 	parts := strings.Split(pyvalue.Strip(value), "/")
 	last := ""

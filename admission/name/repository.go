@@ -14,9 +14,9 @@ var component = regexp.MustCompile(`^[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*$`)
 // maxRepository is the longest repository name that clients of the distribution protocol agree on.
 const maxRepository = 255
 
-// RepositoryName is where packs of that owner and name lie: <owner>/<name>, the name in lower case. The owner must be an OCI
-// path component as it stands. A name that passes the clients' grammar but is no OCI name in lower case ("a..b", "a.") is refused with
-// an *Error whose field is "name" or "owner".
+// RepositoryName is where packs of that owner and name lie: <owner>/<name>, the name in lower case. The owner must be
+// an OCI path component as it stands. A name that passes the clients' grammar but is no OCI name in lower case
+// ("a..b", "a.") is refused with an *Error whose field is "name" or "owner".
 func RepositoryName(owner, name string) (string, error) {
 	if !component.MatchString(owner) {
 		return "", &Error{"owner", fmt.Sprintf("found the owner %.100q", owner), "Use lower-case ASCII letters and digits, with single '.', '_', '__' or any number of '-' between them."}
@@ -35,8 +35,8 @@ func RepositoryName(owner, name string) (string, error) {
 	return owner + "/" + lower, nil
 }
 
-// Fold maps a pack name to what must be unique among the packs of one owner: two names with one fold differ only in case or
-// in '-', '_' and '.', and people take them for each other.
+// Fold maps a pack name to what must be unique among the packs of one owner: two names with one fold differ only in
+// case or in '-', '_' and '.', and people take them for each other.
 func Fold(name string) string {
 	var b strings.Builder
 	separated := false

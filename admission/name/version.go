@@ -42,8 +42,8 @@ var signatureTag = regexp.MustCompile(`^(?i:sha256|sha512)-[0-9a-fA-F]{64}(?:\..
 
 const versionHint = "Write a version such as 1.2.0: begin with a letter or digit, then only ASCII letters, digits, '.', '_' and '-'."
 
-// ParseVersion reads a version of a pack: the clients' grammar (packs.md 3.2), at most limit.Name characters, and neither "latest" nor
-// a signature's tag. White space around it is no part of it. Its errors are *VersionError.
+// ParseVersion reads a version of a pack: the clients' grammar (packs.md 3.2), at most limit.Name characters, and
+// neither "latest" nor a signature's tag. White space around it is no part of it. Its errors are *VersionError.
 func ParseVersion(s string) (Version, error) {
 	text := pyvalue.Strip(s)
 	switch {
@@ -70,8 +70,9 @@ func read(text string) Version {
 // String is the version as it was written: the tag.
 func (v Version) String() string { return v.text }
 
-// Canonical is the form that spellings of one version share: PEP 440's normal form without zeros at the end of the release, or
-// the text in lower case when PEP 440 can't read it. Two versions of one repository may not have the same.
+// Canonical is the form that spellings of one version share: PEP 440's normal form without zeros at the end of the
+// release, or the text in lower case when PEP 440 can't read it. Two versions of one repository may not have the
+// same.
 func (v Version) Canonical() string {
 	if v.pep == nil {
 		return strings.ToLower(v.text)
@@ -90,8 +91,8 @@ type Published struct {
 	At      time.Time
 }
 
-// Compare is the order by which the registry calls a version newer: releases by PEP 440 stand above pre-releases by PEP 440, and those
-// above versions that PEP 440 can't read, which go by time.
+// Compare is the order by which the registry calls a version newer: releases by PEP 440 stand above pre-releases by
+// PEP 440, and those above versions that PEP 440 can't read, which go by time.
 func Compare(a, b Published) int {
 	va, vb := read(a.Version), read(b.Version)
 	if c := cmp.Compare(va.rank(), vb.rank()); c != 0 {

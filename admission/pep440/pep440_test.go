@@ -131,8 +131,8 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// FuzzPEP440 holds that the order is total, that a normal form reads back as itself and as the same version, and that sets
-// never panic and read back from their own text.
+// FuzzPEP440 holds that the order is total, that a normal form reads back as itself and as the same version, and that
+// sets never panic and read back from their own text.
 func FuzzPEP440(f *testing.F) {
 	v, _ := load(f)
 	for i, pair := range v.Versions {

@@ -94,9 +94,9 @@ func (s SpecifierSet) String() string {
 	return strings.Join(parts, ",")
 }
 
-// Contains reports whether v satisfies every specifier. With prereleases false no pre-release is contained, not even one
-// that a specifier names. True is both Python's prereleases=True and its default for one version, since where a single version
-// is asked for there is no final release to prefer.
+// Contains reports whether v satisfies every specifier. With prereleases false no pre-release is contained, not even
+// one that a specifier names. True is both Python's prereleases=True and its default for one version, since where a
+// single version is asked for there is no final release to prefer.
 func (s SpecifierSet) Contains(v Version, prereleases bool) bool {
 	if !prereleases && v.IsPrerelease() {
 		return false
