@@ -102,14 +102,19 @@ func HandshakeDigest(manifest digest.Digest) digest.Digest {
 
 // hashTemplate finds the template folder and computes its digest.
 func (r *recipeReader) hashTemplate() {
-	folder, linked, ok := findFolder(r.tree.Listing(), r.out.Template)
+	folder, reached := findFolder(r.tree.Listing(), r.out.Template)
 	at := r.root.Get("template")
-	if !ok {
-		r.fault("recipe.template", "template", at, "the pack has no folder %.200q (an archive holds no empty folders)", r.out.Template)
+	switch reached {
+	case nowhere:
+		r.fault("recipe.template", "template", at, "the pack has no folder %.200q (an archive holds no empty folders)",
+			r.out.Template)
 		return
-	}
-	if linked {
-		r.fault("recipe.template.link", "template", at, "the folder %.200q is reached through a link, which archives don't hold", r.out.Template)
+	case outside:
+		r.fault("recipe.template.outside", "template", at, "the folder %.200q leads out of the pack", r.out.Template)
+		return
+	case byLink:
+		r.fault("recipe.template.link", "template", at,
+			"the folder %.200q is reached through a link, which archives don't hold", r.out.Template)
 	}
 	sum, err := tree.ContentBelow(r.tree, folder)
 	if err != nil {
@@ -118,7 +123,8 @@ func (r *recipeReader) hashTemplate() {
 	}
 	r.out.TemplateDigest = sum
 	if sum == emptyDigest {
-		r.fault("recipe.template.empty", "template", at, "the folder %.200q holds no file that counts, so no archive has it", r.out.Template)
+		r.fault("recipe.template.empty", "template", at, "the folder %.200q holds no file that counts, so no archive has it",
+			r.out.Template)
 	}
 }
 
@@ -128,37 +134,47 @@ var emptyDigest = digest.FromBytes(nil)
 // maxLinks is how many folder links are followed to a template.
 const maxLinks = 40
 
-// findFolder resolves a folder of the pack by POSIX rules, through links that stay inside. It returns the folder's
-// own path ("." for the root) and whether a link was followed.
-func findFolder(l *tree.Listing, p string) (folder string, linked, ok bool) {
-	rest := strings.Split(p, "/")
-	at, links := ".", 0
+// reached says how a folder of a pack was found.
+type reached uint8
+
+const (
+	nowhere reached = iota // there is none
+	outside                // a link on the way leaves the pack
+	byLink                 // through a link that stays inside
+	direct
+)
+
+// findFolder resolves a folder of the pack by POSIX rules, through links that stay inside. It returns the folder's own
+// path, "." for the root.
+func findFolder(l *tree.Listing, p string) (folder string, how reached) {
+	rest, at, links := strings.Split(p, "/"), ".", 0
 	for len(rest) > 0 {
 		next := path.Join(at, rest[0])
 		rest = rest[1:]
-		if next == "." {
+		if next == ".." || strings.HasPrefix(next, "../") {
+			return "", outside
+		}
+		e, _ := l.Lookup(next)
+		switch {
+		case next == "." || next == at:
+			at = next
+		case e.Kind == tree.Outside:
+			return "", outside
+		case e.Kind == tree.FolderLink:
+			if links++; links > maxLinks || strings.HasPrefix(e.Link, "/") {
+				return "", nowhere
+			}
+			rest = append(strings.Split(e.Link, "/"), rest...)
+		case !isFolder(l, next):
+			return "", nowhere
+		default:
 			at = next
 		}
-		if next == at {
-			continue
-		}
-		if next == ".." || strings.HasPrefix(next, "../") {
-			return "", linked, false
-		}
-		if e, found := l.Lookup(next); found && e.Kind == tree.FolderLink {
-			if links++; links > maxLinks || strings.HasPrefix(e.Link, "/") {
-				return "", linked, false
-			}
-			linked = true
-			rest = append(strings.Split(e.Link, "/"), rest...)
-			continue
-		}
-		if !isFolder(l, next) {
-			return "", linked, false
-		}
-		at = next
 	}
-	return at, linked, true
+	if links > 0 {
+		return at, byLink
+	}
+	return at, direct
 }
 
 // isFolder reports whether the listing has a folder at a clean path, by an entry of its own or by one below it.

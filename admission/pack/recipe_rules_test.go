@@ -271,7 +271,8 @@ func TestRecipeTemplate(t *testing.T) {
 		{"t", []vectorEntry{file("lib/a/b"), {Path: "t", SymlinkTo: "lib"}}, abc, []string{"recipe.template.link"}},
 		{"x/t", []vectorEntry{file("lib/a/b"), file("x/y"), {Path: "x/t", SymlinkTo: "../lib"}}, abc, []string{"recipe.template.link"}},
 		{"t", []vectorEntry{{Path: "t", SymlinkTo: "t"}}, digest.Digest{}, []string{"recipe.template"}},
-		{"t", []vectorEntry{{Path: "t", SymlinkTo: "/"}}, digest.Digest{}, []string{"recipe.template"}},
+		{"t", []vectorEntry{{Path: "t", SymlinkTo: "/"}}, digest.Digest{}, []string{"recipe.template.outside"}},
+		{"x/t", []vectorEntry{file("x/y"), {Path: "x/t", SymlinkTo: "../.."}}, digest.Digest{}, []string{"recipe.template.outside"}},
 		{"t", []vectorEntry{{Path: "t", SymlinkTo: "nowhere"}}, digest.Digest{}, []string{"recipe.template"}},
 	} {
 		src := strings.Replace(sound(dialect.Forge), "template: template", "template: "+test.template, 1)

@@ -69,6 +69,11 @@ var recipeRules = []Info{
 		Source: "packs.md 4.1, 13.3 (ours)", Gates: packGates, Ours: true,
 	},
 	{
+		ID: "recipe.template.outside", Title: "The template lies in the pack.",
+		Fix:    "Copy the files into a folder of the pack.",
+		Source: "packs.md 4.1, 13.3; design.md 9", Gates: packGates, Ours: true, Fixed: true,
+	},
+	{
 		ID: "recipe.template.empty", Title: "The template holds a file that counts.",
 		Fix:    "Add a file, such as template/config.yaml: an archive holds no empty folders.",
 		Source: "packs.md 5.3 (ours)", Gates: packGates, Ours: true,
