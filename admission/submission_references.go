@@ -1,0 +1,99 @@
+package admission
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/gatehouse-registry/gatehouse/admission/dialect"
+	"github.com/gatehouse-registry/gatehouse/admission/jobspec"
+)
+
+// ownRules are the kinds of references that the gate itself checks elsewhere.
+var ownRules = map[jobspec.RefKind]bool{
+	jobspec.RefRecipe: true, jobspec.RefRuntime: true, jobspec.RefImage: true, jobspec.RefSeries: true,
+	jobspec.RefAction: true, jobspec.RefPlugin: true,
+}
+
+// accessRules are the rules that a reference breaks which is not there, or not for this account (jobspec.md 8).
+var accessRules = map[jobspec.RefKind]RuleID{
+	jobspec.RefModel: "job.hub.policy", jobspec.RefArtifact: "job.model.init_from.exists",
+	jobspec.RefDataset: "job.data.dataset.access", jobspec.RefCorpus: "job.data.dataset.access",
+	jobspec.RefVolume: "job.data.volumes.access", jobspec.RefEnvironment: "job.data.environment.access",
+	jobspec.RefTaskset: "job.data.environment.access", jobspec.RefBenchmark: "job.evaluation.suites.exists",
+	jobspec.RefRun: "job.evaluation.baseline.exists",
+}
+
+// quietKinds are not worth a warning when nobody checked them: they lie in the job itself, or are only shown.
+var quietKinds = map[jobspec.RefKind]bool{jobspec.RefSource: true, jobspec.RefMetric: true, jobspec.RefURL: true}
+
+// references asks the resolver about everything that the gate has no rule of its own for. What nobody can check is
+// listed, never passed in silence.
+func (g *submissionGate) references() {
+	for ref := range g.spec.References() {
+		if ownRules[ref.Kind] || ref.Kind == jobspec.RefAlgorithm && g.spec.Dialect == dialect.TunePlane {
+			continue
+		}
+		if ref.Access == jobspec.AccessWrite && !g.mayWrite(ref) {
+			continue
+		}
+		g.resolve(ref)
+	}
+	var warn []string
+	for _, u := range g.value.Unchecked {
+		if !quietKinds[u.Kind] {
+			warn = append(warn, fmt.Sprintf("%s %.100q", u.Kind, u.Text))
+		}
+	}
+	if n := len(warn); n > 0 {
+		more := ""
+		if n > 8 {
+			warn, more = warn[:8], fmt.Sprintf(" and %d more", n-8)
+		}
+		g.add("job.reference.unchecked", "", "this registry does not hold, and nobody has checked: %s%s", strings.Join(warn, ", "), more)
+	}
+}
+
+// resolve asks about one reference.
+func (g *submissionGate) resolve(ref jobspec.Reference) {
+	var r Resolution
+	if g.in.Resolve != nil {
+		r = g.in.Resolve(ref)
+	}
+	switch r.State {
+	case Resolved:
+		g.pinEnvironment(ref, r.Version)
+		return
+	case Unresolved:
+		g.unchecked(ref)
+		return
+	}
+	id, ok := accessRules[ref.Kind]
+	if !ok {
+		id = "job.reference.missing"
+	}
+	if ref.Access == jobspec.AccessWrite {
+		id = "job.data.output_dataset.owner"
+	}
+	why := r.Detail
+	if why == "" {
+		why = "it is not there, or not for this account"
+	}
+	g.add(id, ref.Path, "the %s %.200q: %.200s", ref.Kind, ref.Text, why)
+}
+
+// pinEnvironment stores the version that an environment without one was resolved to.
+func (g *submissionGate) pinEnvironment(ref jobspec.Reference, version string) {
+	if body, named, _ := strings.Cut(ref.Text, "@"); ref.Kind == jobspec.RefEnvironment && strings.TrimSpace(named) == "" && version != "" {
+		g.spec.Data.Environment = body + "@" + version
+	}
+}
+
+// mayWrite asks that a job publishes below its own account only.
+func (g *submissionGate) mayWrite(ref jobspec.Reference) bool {
+	owner, _, _ := strings.Cut(strings.TrimLeft(ref.Text, "/"), "/")
+	if g.in.Admin || g.in.Account == "" || owner == g.in.Account {
+		return true
+	}
+	g.add("job.data.output_dataset.owner", ref.Path, "the account %s can't publish below %.100q", g.in.Account, owner)
+	return false
+}
