@@ -242,21 +242,6 @@ func (s *Service) CancelUpload(ctx context.Context, p auth.Principal, repository
 	return s.dropUpload(ctx, id)
 }
 
-// ExpireUploads ends the sessions whose time has passed and frees their bytes. It returns how many there were.
-func (s *Service) ExpireUploads(ctx context.Context) (int, error) {
-	var expired []Upload
-	err := s.meta.View(ctx, func(tx Tx) (err error) {
-		expired, err = tx.ExpiredUploads(s.now())
-		return err
-	})
-	for _, u := range expired {
-		if err := s.dropUpload(ctx, u.ID); err != nil {
-			return 0, err
-		}
-	}
-	return len(expired), err
-}
-
 func (s *Service) dropUpload(ctx context.Context, id string) error {
 	if err := s.blobs.AbortUpload(ctx, id); err != nil {
 		return err

@@ -208,7 +208,7 @@ func TestUploadSessions(t *testing.T) {
 	s.must(202, request{method: "PATCH", path: at, body: "x"})
 	s.ahead.Store(int64(registry.DefaultSettings().UploadTTL + time.Second))
 	gone("expired", at)
-	if n, err := s.service.ExpireUploads(t.Context()); n != 1 || err != nil {
+	if n, err := s.service.Expire(t.Context()); n != 1 || err != nil {
 		t.Errorf("%d uploads expired, %v", n, err)
 	}
 	if left := s.files("uploads"); len(left) > 0 {

@@ -125,7 +125,7 @@ func (s *Server) Run(ctx context.Context) error {
 		case err := <-failed:
 			return err
 		case <-expiry.C:
-			if n, err := s.svc.ExpireUploads(ctx); err != nil {
+			if n, err := s.svc.Expire(ctx); err != nil {
 				s.log.ErrorContext(ctx, "expired uploads stay", "err", err)
 			} else if n > 0 {
 				s.log.InfoContext(ctx, "expired uploads removed", "count", n)
