@@ -45,7 +45,7 @@ func (s *Service) DryRun(ctx context.Context, p auth.Principal, sub Submission) 
 
 // checkSubmission runs gate 2 with what the registry holds now.
 func (s *Service) checkSubmission(ctx context.Context, tx Tx, p auth.Principal, sub Submission) (admission.Decision, *jobspec.Spec, error) {
-	spec, report := jobspec.Parse(sub.Spec, jobspec.Options{Dialect: sub.Dialect, Policy: s.set.Policy})
+	spec, report := jobspec.Parse(sub.Spec, jobspec.Options{Dialect: sub.Dialect, Policy: s.set.Policy, Account: p.Account})
 	in := admission.SubmissionInput{
 		Spec: spec, Report: report, Account: p.Account, Admin: p.Role == auth.Admin,
 		Beside: sub.Beside, ImageHosts: s.set.ImageHosts,
