@@ -199,3 +199,40 @@ func TestDamagedBlobIsReplaced(t *testing.T) {
 		t.Errorf("after the put: %v", err)
 	}
 }
+
+// TestUploadChangedBehindTheStore checks that the hash which runs during an upload is used only for the bytes it has seen.
+func TestUploadChangedBehindTheStore(t *testing.T) {
+	t.Parallel()
+	dir, ctx := t.TempDir(), context.Background()
+	store := open(t, dir)
+	defer store.Close()
+	add := func(id string, offset int64, text string) {
+		t.Helper()
+		if _, err := store.AppendUpload(ctx, id, offset, bytes.NewReader([]byte(text)), 100); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for id, later := range map[string]string{"one": "", "two": "def"} {
+		if err := store.CreateUpload(ctx, id); err != nil {
+			t.Fatal(err)
+		}
+		add(id, 0, "abc")
+		file, err := os.OpenFile(filepath.Join(dir, "uploads", id), os.O_WRONLY|os.O_APPEND, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := file.WriteString("XYZ"); err != nil {
+			t.Fatal(err)
+		}
+		file.Close()
+		if later != "" {
+			add(id, 6, later)
+		}
+		if _, err := store.CommitUpload(ctx, id, digest.FromBytes([]byte("abc"+later))); err == nil {
+			t.Errorf("upload %s: the commit takes bytes that were never hashed", id)
+		}
+		if _, err := store.CommitUpload(ctx, id, digest.FromBytes([]byte("abcXYZ"+later))); err != nil {
+			t.Errorf("upload %s: commit of what the session holds: %v", id, err)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package metatest
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/gatehouse-registry/gatehouse/digest"
@@ -87,7 +88,9 @@ func testPackRepositories(t *testing.T, s registry.MetaStore) {
 	same(t, "pack by fold", view(t, s, func(tx registry.Tx) (registry.Repository, error) { return tx.PackByFold("alice", "my-algo") }), want)
 
 	update(t, s, set("alice/my-algo", "My-Algo", "my-algo", "algorithm"))
-	fails(t, s, "taken fold", registry.Conflict, set("alice/my.algo", "my.algo", "my-algo", "recipe"))
+	if err := fails(t, s, "taken fold", registry.Conflict, set("alice/my.algo", "my.algo", "my-algo", "recipe")); err != nil && !strings.Contains(err.Error(), `"My-Algo"`) {
+		t.Errorf("the conflict does not name the pack that has the fold: %v", err)
+	}
 	update(t, s, set("bob/my-algo", "my_algo", "my-algo", "recipe"))
 	update(t, s, set("alice/other", "other", "other", "recipe"))
 	fails(t, s, "unknown repository", registry.NameUnknown, set("alice/none", "none", "none", "recipe"))
