@@ -38,7 +38,12 @@ type Server struct {
 
 // Open takes the data directory, opens or creates the stores in it, and listens. On the first start it makes the
 // administrator's account and writes its token to AdminTokenFile. version is what the server calls itself.
-func Open(ctx context.Context, c Config, version string, log *slog.Logger) (s *Server, err error) {
+func Open(ctx context.Context, c Config, version string, log *slog.Logger) (*Server, error) {
+	return openWith(ctx, c, version, log, func(*registry.Deps) {})
+}
+
+// openWith is Open over the stores and the clock that change makes of the real ones.
+func openWith(ctx context.Context, c Config, version string, log *slog.Logger, change func(*registry.Deps)) (s *Server, err error) {
 	set, err := c.settings()
 	if err != nil {
 		return nil, err
@@ -50,7 +55,7 @@ func Open(ctx context.Context, c Config, version string, log *slog.Logger) (s *S
 			s = nil
 		}
 	}()
-	if err := s.openStores(ctx, set); err != nil {
+	if err := s.openStores(ctx, set, change); err != nil {
 		return s, err
 	}
 	if s.created, err = s.svc.Bootstrap(ctx, func(secret string) (string, error) {
@@ -67,7 +72,7 @@ func Open(ctx context.Context, c Config, version string, log *slog.Logger) (s *S
 }
 
 // openStores opens everything below the data directory, in the order in which it depends on each other.
-func (s *Server) openStores(ctx context.Context, set registry.Settings) error {
+func (s *Server) openStores(ctx context.Context, set registry.Settings, change func(*registry.Deps)) error {
 	release, err := lockData(s.config.Data)
 	if err != nil {
 		return err
@@ -77,6 +82,7 @@ func (s *Server) openStores(ctx context.Context, set registry.Settings) error {
 	if err != nil {
 		return fmt.Errorf("blob store: %w", err)
 	}
+	s.closers = append(s.closers, blobs.Close)
 	meta, err := metastore.OpenSQLite(ctx, s.config.path(databaseFile))
 	if err != nil {
 		return fmt.Errorf("metadata: %w", err)
@@ -94,7 +100,9 @@ func (s *Server) openStores(ctx context.Context, set registry.Settings) error {
 	if set.RegistryID, err = registry.Identity(ctx, meta); err != nil {
 		return err
 	}
-	s.svc, err = registry.New(ctx, registry.Deps{Blobs: blobs, Meta: meta, Ledger: ledger, Signer: keys, Log: s.log}, set)
+	deps := registry.Deps{Blobs: blobs, Meta: meta, Ledger: ledger, Signer: keys, Log: s.log}
+	change(&deps)
+	s.svc, err = registry.New(ctx, deps, set)
 	return err
 }
 
