@@ -21,7 +21,7 @@ func parseHeaders(text string) map[string]string {
 			continue
 		}
 		name, value, ok := strings.Cut(line, ":")
-		if !ok {
+		if !ok || strings.ContainsFunc(name, notHeaderRune) {
 			break
 		}
 		name = strings.ToLower(name)
@@ -31,6 +31,9 @@ func parseHeaders(text string) map[string]string {
 	}
 	return headers
 }
+
+// notHeaderRune reports whether r can't stand in the name of a header.
+func notHeaderRune(r rune) bool { return r <= ' ' || r > '~' }
 
 // entryPoints lists the values of the entry points of that group and name in an entry_points.txt.
 func entryPoints(text, group, name string) ([]string, error) {
