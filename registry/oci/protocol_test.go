@@ -77,6 +77,10 @@ func TestReads(t *testing.T) {
 		{"no referrers", "GET", "/v2/alice/x/referrers/" + absent, nil, 200, hd{"Content-Type": mediaTypeIndex, "Oci-Filters-Applied": "-"}, `{"schemaVersion":2,"mediaType":"` + mediaTypeIndex + `","manifests":[]}`},
 		{"no referrers in no repository", "GET", "/v2/alice/none/referrers/" + absent + "?artifactType=a/b", nil, 200, hd{"Oci-Filters-Applied": "artifactType"}, "~\"manifests\":[]"},
 
+		{"tags head", "HEAD", "/v2/alice/x/tags/list", nil, 200, hd{"Content-Type": "application/json", "Content-Length": "37"}, ""},
+		{"catalogue head", "HEAD", "/v2/_catalog", nil, 200, nil, ""},
+		{"referrers head", "HEAD", "/v2/alice/x/referrers/" + absent, nil, 200, hd{"Content-Type": mediaTypeIndex}, ""},
+
 		{"not a route", "GET", "/v2/alice/x", nil, 404, nil, "~NOT_FOUND"},
 		{"wrong method", "PUT", blob, nil, 405, hd{"Allow": "DELETE, GET, HEAD"}, "~UNSUPPORTED"},
 		{"escaped slash", "GET", "/v2/alice%2Fx/tags/list", nil, 400, nil, "~NAME_INVALID"},

@@ -83,18 +83,18 @@ const (
 	referrersPath
 )
 
-// methods is the table of routes. What a POST to uploadsPath asks for is in its query.
+// methods is the table of routes. What can be read answers a HEAD too. What a POST to uploadsPath asks for is in its query.
 var methods = map[endpoint]map[string]Kind{
 	pingPath:      {http.MethodGet: Ping, http.MethodHead: Ping},
-	cataloguePath: {http.MethodGet: CatalogueList},
+	cataloguePath: {http.MethodGet: CatalogueList, http.MethodHead: CatalogueList},
 	blobPath:      {http.MethodGet: BlobGet, http.MethodHead: BlobHead, http.MethodDelete: BlobDelete},
 	uploadsPath:   {http.MethodPost: UploadStart},
-	uploadPath: {http.MethodGet: UploadStatus, http.MethodPatch: UploadAppend, http.MethodPut: UploadFinish,
-		http.MethodDelete: UploadCancel},
+	uploadPath: {http.MethodGet: UploadStatus, http.MethodHead: UploadStatus, http.MethodPatch: UploadAppend,
+		http.MethodPut: UploadFinish, http.MethodDelete: UploadCancel},
 	manifestPath: {http.MethodGet: ManifestGet, http.MethodHead: ManifestHead, http.MethodPut: ManifestPut,
 		http.MethodDelete: ManifestDelete},
-	tagsPath:      {http.MethodGet: TagsList},
-	referrersPath: {http.MethodGet: ReferrersList},
+	tagsPath:      {http.MethodGet: TagsList, http.MethodHead: TagsList},
+	referrersPath: {http.MethodGet: ReferrersList, http.MethodHead: ReferrersList},
 }
 
 // maxTags is how many tags a ManifestPut by digest may set at once.

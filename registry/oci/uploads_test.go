@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"strings"
@@ -128,8 +129,10 @@ func TestChunksOutOfOrder(t *testing.T) {
 			t.Errorf("%s: body %s", q.header, a.body)
 		}
 	}
-	a := s.must(204, request{method: "GET", path: at})
-	checkHeader(t, a, map[string]string{"Range": "0-4", "Location": at})
+	for _, method := range []string{"GET", "HEAD"} {
+		a := s.must(204, request{method: method, path: at})
+		checkHeader(t, a, map[string]string{"Range": "0-4", "Location": at})
+	}
 	s.must(201, request{method: "PUT", path: put, body: "56789", header: map[string]string{"Content-Range": "5-9"}})
 	s.checkBlob(t, "alice/x", "0123456789")
 }
@@ -356,6 +359,36 @@ func TestBodyThatStandsStill(t *testing.T) {
 		t.Errorf("the upload holds %q, want the bytes that came", got)
 	}
 }
+
+// TestClientThatDoesNotRead: a client that takes nothing holds its connection no longer than the idle time.
+func TestClientThatDoesNotRead(t *testing.T) {
+	ended := make(chan string, 1)
+	log := slog.New(slog.NewTextHandler(writerFunc(func(p []byte) (int, error) {
+		select {
+		case ended <- string(p):
+		default:
+		}
+		return len(p), nil
+	}), nil))
+	s := newServer(t, func(o *oci.Options, _ *registry.Settings) { o.IdleTimeout, o.Log = 50*time.Millisecond, log })
+	large := strings.Repeat("0123456789abcdef", 2<<20) // more than the buffers of both ends hold
+	d := s.pushBlob("alice/x", large)
+	c := s.brokenRequest("GET", "/v2/alice/x/blobs/"+d, 0, "")
+	defer c.Close()
+	select {
+	case line := <-ended:
+		if !strings.Contains(line, "transfer ended early") || !strings.Contains(line, d) {
+			t.Errorf("logged %q", line)
+		}
+	case <-t.Context().Done():
+		t.Error("the transfer goes on")
+	}
+}
+
+// writerFunc is an io.Writer.
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
 // TestBodyLongerThanTheIdleTime: the limit is on a pause, not on the whole, and does not outlast the body.
 func TestBodyLongerThanTheIdleTime(t *testing.T) {
