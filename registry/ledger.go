@@ -1,9 +1,87 @@
 package registry
 
-import "context"
+import (
+	"context"
+	"fmt"
+
+	"github.com/gatehouse-registry/gatehouse/admission/name"
+)
 
 // ledgerBatch bounds how many rows are copied to the ledger file at a time.
 const ledgerBatch = 1000
+
+// openLedger brings the ledger in the store and its exportable file together at the start. A file that knows more than
+// the store, because an older backup of the store was restored, is merged into it: no version that was ever published
+// can be published again. Then the file gets what it lacks.
+func (s *Service) openLedger(ctx context.Context) error {
+	ahead, err := s.ledgerAhead(ctx)
+	if err != nil {
+		return err
+	}
+	if ahead {
+		if err := s.mergeLedger(ctx); err != nil {
+			return err
+		}
+	}
+	return s.syncLedger(ctx)
+}
+
+// ledgerAhead reports whether the file's last row is not the store's row of that number.
+func (s *Service) ledgerAhead(ctx context.Context) (bool, error) {
+	last := s.ledger.LastSeq()
+	if last == 0 {
+		return false, nil
+	}
+	var stored []LedgerRow
+	err := s.meta.View(ctx, func(tx Tx) (err error) {
+		stored, err = tx.Ledger(last-1, 1)
+		return err
+	})
+	if err != nil || len(stored) == 0 {
+		return true, err
+	}
+	for row, err := range s.ledger.Rows() {
+		if err != nil {
+			return false, err
+		}
+		if row.Seq == last {
+			same := row.Owner == stored[0].Owner && row.Name == stored[0].Name && row.Version == stored[0].Version && row.Manifest == stored[0].Manifest
+			return !same, nil
+		}
+	}
+	return true, nil
+}
+
+// mergeLedger gives the store every row of the file that it lacks.
+func (s *Service) mergeLedger(ctx context.Context) error {
+	merged := 0
+	for row, err := range s.ledger.Rows() {
+		if err != nil {
+			return err
+		}
+		repository, err := name.RepositoryName(row.Owner, row.Name)
+		if err != nil {
+			return fmt.Errorf("ledger row %d: %w", row.Seq, err)
+		}
+		version, err := name.ParseVersion(row.Version)
+		if err != nil {
+			return fmt.Errorf("ledger row %d: %w", row.Seq, err)
+		}
+		var added bool
+		err = s.meta.Update(ctx, func(tx Tx) (err error) {
+			added, err = tx.MergeLedger(repository, version.Canonical(), row)
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("ledger row %d: %w", row.Seq, err)
+		}
+		if added {
+			merged++
+		}
+	}
+	s.log.WarnContext(ctx, "the ledger file knew versions that the store did not: they stay taken", "merged", merged)
+	return nil
+}
 
 // syncLedger appends to the ledger file what the store has and the file lacks. It runs at start and after every
 // publish: the row in the store is what counts, the file is its exportable copy.

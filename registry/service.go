@@ -78,7 +78,7 @@ func New(ctx context.Context, d Deps, set Settings) (*Service, error) {
 	if s.now == nil {
 		s.now = time.Now
 	}
-	return s, s.syncLedger(ctx)
+	return s, s.openLedger(ctx)
 }
 
 // Settings are the settings in force.
