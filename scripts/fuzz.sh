@@ -7,7 +7,7 @@ for file in $(grep -rl --include='*_test.go' '^func Fuzz' digest admission launc
 	package=$(dirname "$file")
 	for target in $(sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\)(.*/\1/p' "$file"); do
 		echo "fuzz ./$package $target"
-		"$go" test -tags "$tags" -run '^$' -fuzz "^$target\$" -fuzztime "$time" "./$package"
+		"$go" test -tags "$tags" -run '^$' -fuzz "^$target\$" -fuzztime "$time" -fuzzminimizetime 10x "./$package"
 		count=$((count + 1))
 	done
 done

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strings"
 	"unicode"
@@ -231,18 +230,25 @@ func (w wheel) purelib() error {
 
 // distribution finds the one *.dist-info folder in the wheel's root.
 func (w wheel) distribution() (string, error) {
-	found := make(map[string]bool)
+	var found []string
 	for _, f := range w.files {
 		top, _, _ := strings.Cut(f.Name, "/")
 		low := strings.ToLower(top)
 		if strings.HasSuffix(low, ".dist-info") || strings.HasSuffix(low, ".egg-info") {
-			found[top] = true
+			found = append(found, top)
 		}
 	}
+	found = distinct(found)
 	if len(found) != 1 {
 		return "", fmt.Errorf("it holds %d distributions; expected one", len(found))
 	}
-	return slices.Collect(maps.Keys(found))[0], nil
+	return found[0], nil
+}
+
+// distinct sorts names and drops repetitions.
+func distinct(names []string) []string {
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // metadata compares the name and version in METADATA with those of the file's name.
@@ -297,27 +303,27 @@ func (w wheel) document(name string) (string, error) {
 
 // importNames are the top-level modules of the wheel as the client lists them: of its .py files.
 func (w wheel) importNames() []string {
-	names := make(map[string]bool)
+	var names []string
 	for _, f := range w.files {
 		name := strings.TrimSuffix(firstElement(f.Name), ".py")
 		if strings.HasSuffix(f.Name, ".py") && isIdentifierText(name) {
-			names[name] = true
+			names = append(names, name)
 		}
 	}
-	return slices.Sorted(maps.Keys(names))
+	return distinct(names)
 }
 
 // topModules are all names under which Python could import something from the wheel's root.
 func (w wheel) topModules() []string {
-	names := make(map[string]bool)
+	var names []string
 	for _, f := range w.files {
 		top := firstElement(f.Name)
 		if module := moduleName(top); module != "" && !strings.Contains(f.Name, "/") {
 			top = module
 		}
-		names[top] = true
+		names = append(names, top)
 	}
-	return slices.Sorted(maps.Keys(names))
+	return distinct(names)
 }
 
 // readMember reads a small UTF-8 text of a zip, at most maxWheelDocument bytes, whatever its header claims.
