@@ -20,7 +20,9 @@ func (a app) admin() *cobra.Command {
 	token.AddCommand(a.tokenCreate(), a.tokenList(), a.tokenRevoke())
 	key := &cobra.Command{Use: "key", Short: "The key that signs receipts", Args: cobra.NoArgs}
 	key.AddCommand(a.keyShow())
-	cmd.AddCommand(account, token, key)
+	catalog := &cobra.Command{Use: "catalog", Short: "What client releases ship", Args: cobra.NoArgs}
+	catalog.AddCommand(a.catalogImport())
+	cmd.AddCommand(account, token, key, catalog)
 	return cmd
 }
 

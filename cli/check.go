@@ -22,7 +22,20 @@ type checkFlags struct {
 
 func (f *checkFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.dialect, "dialect", "", "forge or tuneplane (default: what the document says)")
-	cmd.Flags().StringSliceVar(&f.warn, "warn", nil, "rules of ours that only warn, as on the server")
+	completeFlag(cmd, "dialect", dialectList())
+	addWarnFlag(cmd, &f.warn)
+}
+
+// addWarnFlag adds the flag that softens rules.
+func addWarnFlag(cmd *cobra.Command, warn *[]string) {
+	cmd.Flags().StringSliceVar(warn, "warn", nil, "rules of ours that only warn, as on the server")
+	var soft []string
+	for _, info := range rule.All() {
+		if info.Softenable() {
+			soft = append(soft, string(info.ID))
+		}
+	}
+	completeFlag(cmd, "warn", soft)
 }
 
 func (f checkFlags) options() (admission.CheckOptions, error) {
@@ -141,7 +154,7 @@ func (a app) printDecision(d admission.Decision) error {
 		}
 	}
 	if !d.Allowed {
-		return exitStatus{exitRefused}
+		return exitStatus{exitOfDecision(d)}
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"unicode"
 
 	"golang.org/x/term"
 )
@@ -24,7 +25,7 @@ func newEnv(environ []string, in io.Reader, out, errOut io.Writer) *Env {
 		env.Vars[k] = v
 	}
 	if f, ok := errOut.(*os.File); ok {
-		env.Terminal = term.IsTerminal(int(f.Fd()))
+		env.Terminal = term.IsTerminal(int(f.Fd())) && env.Vars["TERM"] != "dumb"
 	}
 	return env
 }
@@ -42,6 +43,11 @@ func (e *Env) paint(color, text string) string {
 		return text
 	}
 	return "\x1b[" + color + "m" + text + "\x1b[0m"
+}
+
+// printable makes text of others harmless on a terminal: what is no visible character becomes one blank.
+func printable(s string) string {
+	return strings.Join(strings.FieldsFunc(s, func(r rune) bool { return !unicode.IsGraphic(r) || r == unicode.ReplacementChar }), " ")
 }
 
 // writeJSON prints a result for programs.

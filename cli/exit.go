@@ -54,6 +54,9 @@ func exitCode(err error) int {
 	if e, ok := errors.AsType[exitStatus](err); ok {
 		return e.code
 	}
+	if f, ok := errors.AsType[launchFailure](err); ok {
+		return f.code
+	}
 	if _, ok := errors.AsType[usageError](err); ok {
 		return exitUsage
 	}
@@ -66,10 +69,45 @@ func exitCode(err error) int {
 	if e, ok := errors.AsType[*registry.Error](err); ok {
 		return exitOfCode(e)
 	}
-	if _, ok := errors.AsType[*rule.Denied](err); ok {
-		return exitRefused
+	if denied, ok := errors.AsType[*rule.Denied](err); ok {
+		return exitOfDecision(denied.Decision)
 	}
 	return exitError
+}
+
+// exitOfDecision is a refusal's exit code. At publishing, a clash with what exists and what this account may not do have
+// codes of their own, the same as when the server says so.
+func exitOfDecision(d rule.Decision) int { return codeOfDecision(d).Meaning().Exit }
+
+func codeOfDecision(d rule.Decision) registry.Code {
+	if d.Gate == rule.Publish {
+		switch d.Class() {
+		case rule.Conflict:
+			return registry.VersionImmutable
+		case rule.Forbidden:
+			return registry.Denied
+		case rule.TooLarge:
+			return registry.TooLarge
+		}
+	}
+	return registry.AdmissionDenied
+}
+
+// codeOf is the code that programs are shown.
+func codeOf(err error) registry.Code {
+	if denied, ok := errors.AsType[*rule.Denied](err); ok {
+		return codeOfDecision(denied.Decision)
+	}
+	if _, ok := errors.AsType[*registry.Error](err); ok {
+		return registry.CodeOf(err)
+	}
+	switch exitCode(err) {
+	case exitUsage:
+		return registry.Invalid
+	case exitVerification:
+		return registry.DigestInvalid
+	}
+	return registry.CodeOf(err)
 }
 
 // exitOfCode is the code's own exit code, except that a decision whose gravest violation clashes with what exists is a
@@ -94,6 +132,10 @@ func report(env *Env, asJSON bool, err error) {
 	decision := decisionOf(err)
 	if asJSON {
 		writeErrorJSON(env.Out, err, decision)
+		return
+	}
+	if f, ok := errors.AsType[launchFailure](err); ok {
+		fmt.Fprintln(env.Err, env.paint(red, "sf launch:"), f)
 		return
 	}
 	if decision != nil {
@@ -127,7 +169,7 @@ func writeErrorJSON(w io.Writer, err error, decision *rule.Decision) {
 		Error    string         `json:"error"`
 		Code     registry.Code  `json:"code"`
 		Decision *rule.Decision `json:"decision,omitempty"`
-	}{err.Error(), registry.CodeOf(err), decision}
+	}{err.Error(), codeOf(err), decision}
 	enc := json.NewEncoder(w)
 	enc.SetIndent("", "  ")
 	enc.SetEscapeHTML(false)

@@ -4,6 +4,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"io"
 	"os"
 	"os/signal"
@@ -25,10 +26,13 @@ func Main(args, environ []string, in io.Reader, out, errOut io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	env := newEnv(environ, in, out, errOut)
+	if elevated() {
+		env.restrict()
+	}
 	root, opt := newRoot(env)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
-	if err != nil && ctx.Err() != nil {
+	if _, decided := errors.AsType[exitStatus](err); err != nil && !decided && ctx.Err() != nil {
 		err = context.Canceled
 	}
 	report(env, opt.json, err)
@@ -48,6 +52,12 @@ func newRoot(env *Env) (*cobra.Command, *rootOptions) {
 those bytes. The same binary is the server (sf serve), the client, and the launch agent (sf launch).`,
 		SilenceUsage: true, SilenceErrors: true,
 		Args: cobra.NoArgs,
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			if elevated() && cmd.Name() != "launch" {
+				return usagef("this sf runs with more rights than its caller: it only launches")
+			}
+			return nil
+		},
 	}
 	root.SetIn(env.In)
 	root.SetOut(env.Out)
@@ -59,6 +69,7 @@ those bytes. The same binary is the server (sf serve), the client, and the launc
 		a.serve(), a.login(), a.logout(), a.whoami(),
 		a.digest(), a.check(), a.plugin(), a.submit(), a.launch(), a.admin(), a.version(),
 	)
+	root.InitDefaultCompletionCmd()
 	finish(root)
 	return root, opt
 }

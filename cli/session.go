@@ -79,16 +79,7 @@ func (e *Env) saveSessions(s sessions) error {
 	if err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(dir, "."+sessionFile+".*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name())
-	_, err = f.Write(append(text, '\n'))
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), filepath.Join(dir, sessionFile))
+	return writeDurably(filepath.Join(dir, sessionFile), append(text, '\n'), 0o600)
 }
 
 // client is a client of the server that the user is signed in at. GATEHOUSE_SERVER and GATEHOUSE_TOKEN stand in for the

@@ -23,6 +23,9 @@ func reservedFor(d dialect.Dialect, module string) bool {
 	return module == d.Names().Package || slices.Contains(reservedModules, module)
 }
 
+// ReservedModule reports whether a pack of some dialect may not bring a top-level module of that name.
+func ReservedModule(module string) bool { return shadows(module) }
+
 // shadows reports whether a top-level module of that name would stand in for one of either platform's, in whatever
 // dialect the pack is written.
 func shadows(module string) bool {

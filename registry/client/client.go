@@ -52,6 +52,16 @@ func New(opt Options) (*Client, error) {
 	return &Client{opt: opt, base: u, http: hc}, nil
 }
 
+// As is the client with another account's name, which only the OCI verbs use.
+func (c *Client) As(account string) *Client {
+	other := *c
+	other.opt.Account = account
+	return &other
+}
+
+// Host is HOST[:PORT], which references in the OCI API begin with.
+func (c *Client) Host() string { return c.base.Host }
+
 // Server is the address in use.
 func (c *Client) Server() string { return c.base.String() }
 

@@ -1,0 +1,103 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gatehouse-registry/gatehouse/registry/api/wire"
+)
+
+// pluginList lists packs.
+func (a app) pluginList() *cobra.Command {
+	var kind, owner string
+	cmd := &cobra.Command{
+		Use: "ls [--kind KIND] [--owner OWNER]", Short: "List packs with their latest version", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, _, err := a.env.client()
+			if err != nil {
+				return err
+			}
+			all, err := c.Plugins(cmd.Context())
+			if err != nil {
+				return err
+			}
+			rows := make([]wire.PluginRow, 0, len(all))
+			for _, row := range all {
+				if (kind == "" || row.Kind == kind) && (owner == "" || strings.HasPrefix(row.ID, owner+"/")) {
+					rows = append(rows, row)
+				}
+			}
+			if a.opt.json {
+				return a.env.writeJSON(rows)
+			}
+			return printPlugins(a.env.Out, rows)
+		},
+	}
+	cmd.Flags().StringVar(&kind, "kind", "", "only of this kind")
+	cmd.Flags().StringVar(&owner, "owner", "", "only of this owner")
+	completeFlag(cmd, "kind", kindList())
+	return cmd
+}
+
+func printPlugins(w io.Writer, rows []wire.PluginRow) error {
+	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
+	fmt.Fprintln(t, "PACK\tLATEST\tKIND\tDIALECT\tSTATE\tSUMMARY")
+	for _, r := range rows {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", printable(r.ID), printable(r.LatestVersion), printable(r.Kind), printable(string(r.Dialect)), stateOf(r.Enabled), printable(r.Summary))
+	}
+	return t.Flush()
+}
+
+func stateOf(enabled bool) string {
+	if enabled {
+		return "enabled"
+	}
+	return "disabled"
+}
+
+// pluginInfo shows one version.
+func (a app) pluginInfo() *cobra.Command {
+	return &cobra.Command{
+		Use: "info OWNER/NAME[@VERSION]", Short: "Show a version of a pack and what versions there are", Args: cobra.ExactArgs(1),
+		ValidArgsFunction: a.completePlugins,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ref, err := parseRef(args[0])
+			if err != nil {
+				return err
+			}
+			c, _, err := a.env.client()
+			if err != nil {
+				return err
+			}
+			p, err := find(cmd.Context(), c, ref)
+			if err != nil {
+				return err
+			}
+			if a.opt.json {
+				return a.env.writeJSON(p.Plugin)
+			}
+			return printPlugin(a.env.Out, p.Plugin, c.Host())
+		},
+	}
+}
+
+func printPlugin(w io.Writer, p wire.Plugin, host string) error {
+	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
+	for _, row := range [][2]string{
+		{"pack", p.ID}, {"version", p.Version}, {"kind", p.Kind + " (" + string(p.Dialect) + ")"}, {"state", stateOf(p.Enabled)},
+		{"summary", p.Summary}, {"content", p.Digest}, {"tree", p.TreeDigest}, {"manifest", p.ManifestDigest},
+		{"ref", host + "/" + p.Reference}, {"size", fmt.Sprintf("%d bytes packed, %d files", p.SizeBytes, p.Files)},
+		{"published", p.CreatedAt + " by " + p.CreatedBy},
+	} {
+		fmt.Fprintf(t, "%s\t%s\n", row[0], printable(row[1]))
+	}
+	fmt.Fprintln(t, "versions\t")
+	for _, v := range p.Versions {
+		fmt.Fprintf(t, "  %s\t%s  %s  %s\n", printable(v.Version), stateOf(v.Enabled), printable(v.CreatedAt), printable(v.Digest))
+	}
+	return t.Flush()
+}

@@ -1,0 +1,1 @@
+"""What {{.Name}} is for, in one line."""
