@@ -18,12 +18,12 @@ const packageField = "package"
 
 // layout carries one check of a pack's files against its manifest (packs.md 4).
 type layout struct {
-	m      *Manifest
-	tree   tree.Tree
-	nodes  nodes
-	report rule.Report
-	found  layoutFacts
-	err    error // the first that kept a file from being read
+	m     *Manifest
+	tree  tree.Tree
+	nodes nodes
+	found layoutFacts
+	err   error // the first that kept a file from being read
+	filer
 }
 
 // layoutFacts is what the layout check read on its way.
@@ -59,7 +59,7 @@ func checkLayout(t tree.Tree, m *Manifest, policy rule.Policy) (layoutFacts, rul
 }
 
 func (l *layout) add(id rule.ID, field, file, format string, args ...any) (refused bool) {
-	return l.report.Add(rule.Violation{Rule: id, Field: field, File: file, Message: fmt.Sprintf(format, args...)})
+	return l.file(rule.Violation{Rule: id, Field: field, File: file, Message: fmt.Sprintf(format, args...)})
 }
 
 // read reads a file of at most max bytes. It reports false when that failed, which ends the check with an error.
@@ -71,13 +71,10 @@ func (l *layout) read(path string, max int64) ([]byte, bool) {
 	return data, err == nil
 }
 
-// addEach files one violation for each of the files, at most maxListed and then one for the rest.
+// addEach files one violation for each of the files.
 func (l *layout) addEach(id rule.ID, field string, files []string, message func(file string) string) {
-	for _, file := range files[:min(len(files), maxListed)] {
+	for _, file := range files {
 		l.add(id, field, file, "%s", message(file))
-	}
-	if more := len(files) - maxListed; more > 0 {
-		l.add(id, field, "", "and %d more files", more)
 	}
 }
 

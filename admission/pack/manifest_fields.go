@@ -32,7 +32,7 @@ func (r *manifestReader) schema() {
 	if other, ok := dialect.Detect(r.m.Schema, pluginSchema); ok {
 		out.Hint = "The file is written for the dialect " + string(other) + ": read it as such, or change its schema."
 	}
-	r.report.Add(out)
+	r.file(out)
 }
 
 func (r *manifestReader) name() {

@@ -58,7 +58,7 @@ type manifestReader struct {
 	defaultVersion string
 	root           *pyvalue.Value
 	m              Manifest
-	report         rule.Report
+	filer
 }
 
 // manifestKeys are the fields a dialect knows, in no order that matters.
@@ -95,7 +95,7 @@ func (r *manifestReader) read() {
 
 // add files a violation of the value v, or of the whole document when v is nil.
 func (r *manifestReader) add(id rule.ID, field string, v *pyvalue.Value, format string, args ...any) (refused bool) {
-	return r.report.Add(r.violation(id, field, v, format, args...))
+	return r.file(r.violation(id, field, v, format, args...))
 }
 
 func (r *manifestReader) violation(id rule.ID, field string, v *pyvalue.Value, format string, args ...any) rule.Violation {
@@ -117,7 +117,7 @@ func (r *manifestReader) addMissing(id rule.ID, field, format string, args ...an
 	if found := lookAlike(r.root, field, manifestKeys(r.m.Dialect)); found != "" {
 		out.Hint = hintRename(found, field)
 	}
-	r.report.Add(out)
+	r.file(out)
 }
 
 // written is a value as the file has it, as near as a message needs.
@@ -151,7 +151,11 @@ func (r *manifestReader) checkText(field string, v *pyvalue.Value) {
 	if v == nil {
 		return
 	}
-	pyyaml.CheckText(&r.report, ManifestFile, field, v)
+	scalar := rule.Report{Policy: r.report.Policy}
+	pyyaml.CheckText(&scalar, ManifestFile, field, v)
+	for _, found := range append(scalar.Violations, scalar.Warnings...) {
+		r.file(found)
+	}
 	if v.Kind == pyvalue.Str && !utf8.ValidString(v.Text) {
 		r.add("manifest.text", field, v, "%.100q holds half of a character (a lone surrogate)", v.Text)
 	}
@@ -213,23 +217,20 @@ func (r *manifestReader) refuseKeys(unknown []pyvalue.Item, field string, known 
 	if field == "" && slices.Contains(names, "type") {
 		out.Hint = "Remove `type`: it follows from the capability."
 	}
-	r.report.Add(out)
+	r.file(out)
 }
 
 // warnKeys files a warning for each key that the client ignores.
 func (r *manifestReader) warnKeys(unknown []pyvalue.Item, prefix string, known []string) {
-	for _, it := range unknown[:min(len(unknown), maxListed)] {
+	for _, it := range unknown {
 		key := it.Key.PyStr()
 		out := r.violation("manifest.field.ignored", prefix+bounded(key), it.Key, "the client ignores the field %.100q", key)
 		if k := meant(key, known); k != "" && it.Key.Kind == pyvalue.Str {
 			out.Hint = hintRename(key, k)
 		}
-		r.report.Add(out)
+		r.file(out)
 	}
 }
-
-// maxListed bounds how many names one message lists, and how many warnings of one kind are filed.
-const maxListed = 20
 
 // quoteList quotes names for a message, at most maxListed of them.
 func quoteList(names []string) string {

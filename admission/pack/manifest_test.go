@@ -209,6 +209,34 @@ func TestManifestLimits(t *testing.T) {
 	}
 }
 
+// However much is wrong, the answer is short, and a rule that is broken late is still filed.
+func TestManifestOfManyFaults(t *testing.T) {
+	src := algorithmManifest + "keywords: [" + strings.Repeat("1.5, 1.10, ", 3000) + "x]\nlicense: 0x10\nhomepage: x\n"
+	broken := manifestRulesBroken(t, src, "")
+	for _, want := range []rule.ID{"yaml.scalar", "yaml.scalar.unquoted", "manifest.homepage"} {
+		if _, ok := broken[want]; !ok {
+			t.Errorf("no %s", want)
+		}
+	}
+	_, report := ParseManifest([]byte(src), ManifestOptions{})
+	if n := len(report.Violations) + len(report.Warnings); n > 3*(maxListed+1) {
+		t.Errorf("%d findings", n)
+	}
+	keys := "schema: tuneplane/plugin/v1\nname: demo\nversion: \"1\"\ncapability: recipe\n" + manyIntKeys(2000)
+	_, report = ParseManifest([]byte(keys), ManifestOptions{})
+	if n := len(report.Violations) + len(report.Warnings); report.OK() || n > 200 {
+		t.Errorf("%d findings", n)
+	}
+}
+
+func manyIntKeys(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "%d: x\n", i+1)
+	}
+	return b.String()
+}
+
 func manyKeys(n int) string {
 	var b strings.Builder
 	for i := range n {
