@@ -244,13 +244,20 @@ func (s *Service) Tags(ctx context.Context, p auth.Principal, repository, last s
 		if _, err = tx.Repository(repository); err != nil {
 			return err
 		}
-		tags, err = tx.Tags(repository, last, limit)
+		if tags, err = tx.Tags(repository, last, limit); err != nil || len(tags) > 0 {
+			return err
+		}
+		visible, err := tx.RepositoryVisible(repository)
+		if err == nil && !visible {
+			err = ErrNameUnknown
+		}
 		return err
 	})
 	return tags, err
 }
 
-// Repositories lists repository names after last, at most limit (negative: all), in byte order.
+// Repositories lists repository names after last, at most limit (negative: all), in byte order. A repository that holds
+// nothing but blobs, of a push that was refused or not finished, is not among them.
 func (s *Service) Repositories(ctx context.Context, p auth.Principal, last string, limit int) ([]string, error) {
 	if err := s.authorize(ctx, p, auth.ReadContent, "", "the catalogue"); err != nil {
 		return nil, err

@@ -97,7 +97,8 @@ type ContentTx interface {
 	EnsureRepository(Repository) error                                        // keeps an existing row
 	SetPackRepository(name, packName, fold, kind string) error                // ErrNameUnknown; Conflict: another pack repository of the owner has the fold
 	PackByFold(owner, fold string) (Repository, error)                        // ErrNameUnknown; see admission/name.Fold
-	Repositories(after string, limit int) ([]string, error)                   // names in byte order, after is exclusive; limit < 0: all
+	Repositories(after string, limit int) ([]string, error)                   // names of the visible ones in byte order, after is exclusive; limit < 0: all
+	RepositoryVisible(name string) (bool, error)                              // whether it holds a manifest: blobs alone make nothing that anybody sees
 	LinkBlob(repository string, b digest.Descriptor, at time.Time) error      // idempotent
 	LinkedBlob(repository string, d digest.Digest) (digest.Descriptor, error) // ErrBlobUnknown
 	UnlinkBlob(repository string, d digest.Digest) error                      // ErrBlobUnknown

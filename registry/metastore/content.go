@@ -1,6 +1,7 @@
 package metastore
 
 import (
+	"errors"
 	"time"
 
 	"github.com/gatehouse-registry/gatehouse/digest"
@@ -58,7 +59,19 @@ func (t *tx) PackByFold(owner, fold string) (registry.Repository, error) {
 
 // Repositories implements registry.ContentTx.
 func (t *tx) Repositories(after string, limit int) ([]string, error) {
-	return all(t, text, `SELECT name FROM repositories WHERE name > $1 ORDER BY name LIMIT $2`, after, atMost(limit))
+	return all(t, text, `SELECT name FROM repositories r WHERE name > $1 AND `+hasManifest+` ORDER BY name LIMIT $2`, after, atMost(limit))
+}
+
+// hasManifest is the condition that the repository r can be seen.
+const hasManifest = `EXISTS (SELECT 1 FROM manifests m WHERE m.repository = r.name)`
+
+// RepositoryVisible implements registry.ContentTx.
+func (t *tx) RepositoryVisible(name string) (bool, error) {
+	_, err := one(t, noRepository(name), text, `SELECT name FROM repositories r WHERE name = $1 AND `+hasManifest, name)
+	if errors.Is(err, registry.ErrNameUnknown) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // LinkBlob implements registry.ContentTx. Errors: ErrNameUnknown.

@@ -48,6 +48,21 @@ func testRepositories(t *testing.T, s registry.MetaStore) {
 	update(t, s, func(tx registry.Tx) error { return tx.EnsureRepository(changed) })
 	same(t, "repository that was ensured twice", find("a/b"), repository("a/b"))
 
+	visible := func(name string) bool {
+		return view(t, s, func(tx registry.Tx) (bool, error) { return tx.RepositoryVisible(name) })
+	}
+	for _, name := range names {
+		if visible(name) {
+			t.Errorf("%s is visible before it holds a manifest", name)
+		}
+		m := manifest("m")
+		m.Repository = name
+		putManifest(t, s, m)
+	}
+	withRepositories(t, s, "a/empty")
+	if !visible("a/b") || visible("a/empty") || visible("a") {
+		t.Error("a repository is visible when, and only when, it holds a manifest")
+	}
 	checkPages(t, s, names, func(tx registry.Tx, after string, limit int) ([]string, error) { return tx.Repositories(after, limit) })
 }
 
