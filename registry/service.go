@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"log/slog"
 	"time"
 
@@ -92,7 +93,7 @@ func (s *Service) authorize(ctx context.Context, p auth.Principal, a auth.Action
 	if p.Anonymous() {
 		return &Error{Code: Unauthorized}
 	}
-	err := Errorf(Denied, "account %s (%s) may not do %s on %s", p.Account, p.Role, a, what)
+	err := Errorf(Denied, "account %s (%s) may not do %s on %s", p.Account, p.Role, a, Shown(what))
 	if a != auth.ReadContent {
 		s.auditRefusal(ctx, p, string(a), what, err)
 	}
@@ -101,13 +102,17 @@ func (s *Service) authorize(ctx context.Context, p auth.Principal, a auth.Action
 
 // audit adds a row to the log inside the transaction that makes the change.
 func (s *Service) audit(tx Tx, p auth.Principal, action, subject, detail string) error {
-	return tx.InsertAudit(AuditRow{At: s.now(), Account: p.Account, Action: action, Subject: subject, Outcome: "ok", Detail: detail})
+	return tx.InsertAudit(AuditRow{At: s.now(), Account: p.Account, Action: action, Subject: Shown(subject), Outcome: "ok", Detail: auditText(detail)})
 }
 
 // auditRefusal records a refusal. A store that can't take the row must not hide the refusal itself, so its error is
 // only logged.
 func (s *Service) auditRefusal(ctx context.Context, p auth.Principal, action, subject string, cause error) {
-	row := AuditRow{At: s.now(), Account: p.Account, Action: action, Subject: subject, Outcome: string(CodeOf(cause)), Detail: cause.Error()}
+	code := CodeOf(cause)
+	if _, ok := errors.AsType[*rule.Denied](cause); ok {
+		code = AdmissionDenied
+	}
+	row := AuditRow{At: s.now(), Account: p.Account, Action: action, Subject: Shown(subject), Outcome: string(code), Detail: auditText(cause.Error())}
 	if err := s.meta.Update(context.WithoutCancel(ctx), func(tx Tx) error { return tx.InsertAudit(row) }); err != nil {
 		s.log.ErrorContext(ctx, "audit row lost", "action", action, "subject", subject, "err", err)
 	}

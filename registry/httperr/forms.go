@@ -2,8 +2,8 @@ package httperr
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
-	"unicode"
 
 	"github.com/gatehouse-registry/gatehouse/admission/rule"
 	"github.com/gatehouse-registry/gatehouse/registry"
@@ -55,7 +55,7 @@ func (a answer) forClients() any {
 
 // title says which gate refused what.
 func title(d rule.Decision) string {
-	what := strings.TrimSpace(d.Subject.Name + " " + d.Subject.Version)
+	what := strings.TrimSpace(registry.Shown(d.Subject.Name) + " " + registry.Shown(d.Subject.Version))
 	if what == "" {
 		return fmt.Sprintf("refused by the %s gate", d.Gate)
 	}
@@ -98,10 +98,10 @@ func bullets(list []rule.Violation) string {
 	return b.String()
 }
 
-// oneLine keeps a violation on its line: rule packages escape what comes from outside, this holds it even so.
+// oneLine keeps a text on its line: who words it escapes what comes from outside, this holds it even so.
 func oneLine(s string) string {
 	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
+		if !strconv.IsPrint(r) {
 			return ' '
 		}
 		return r

@@ -121,6 +121,7 @@ func newAnswer(err error) answer {
 	if a.message == "" {
 		a.message = meaning.Text
 	}
+	a.message = oneLine(a.message)
 	if a.retry <= 0 {
 		a.retry = busyRetry
 		if a.status == http.StatusServiceUnavailable {
