@@ -40,7 +40,6 @@ func checkLayout(t tree.Tree, m *Manifest, policy rule.Policy) (layoutFacts, rul
 	l := &layout{m: m, tree: t, nodes: newNodes(t.Listing())}
 	l.report.Policy = policy
 	l.digests()
-	l.leftOut()
 	l.icon()
 	if m.Kind == KindFrameworkIntegration {
 		l.integration()
@@ -90,20 +89,6 @@ func (l *layout) digests() {
 		}
 	}
 	l.add("digest.none", "", "", "the pack has no digest: a file's name is not UTF-8")
-}
-
-// leftOut warns of what a directory holds and the pack will not: the digest does not see it, so no pack has it.
-func (l *layout) leftOut() {
-	var names []string
-	for _, e := range l.tree.Listing().Entries {
-		switch e.Kind {
-		case tree.Excluded, tree.FolderLink, tree.Dangling, tree.Special:
-			names = append(names, e.Path)
-		}
-	}
-	if len(names) > 0 {
-		l.add("layout.left_out", "", names[0], "not part of the pack: %s", quoteList(names))
-	}
 }
 
 // nodes answers what lies at a path of a listing.

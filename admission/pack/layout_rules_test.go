@@ -67,8 +67,8 @@ func TestLayoutRules(t *testing.T) {
 		}, []rule.ID{"layout.declarative.mode"}, "doc.md"},
 		{"a link", playbookManifest, map[string]string{"doc.md": "x"}, link("doc.md", "other.md"), []rule.ID{"layout.declarative.link"}, "other.md"},
 		{"template is a file", playbookManifest, map[string]string{"template": "x"}, nil, []rule.ID{"layout.template"}, "template"},
-		{"template is a link", playbookManifest, map[string]string{"lib/run.sh": "x"}, link("lib", "template"), []rule.ID{"layout.template", "layout.left_out"}, "template"},
-		{"what the digest leaves out", playbookManifest, map[string]string{".git/config": "x", ".DS_Store": "x"}, nil, []rule.ID{"layout.left_out"}, ".DS_Store"},
+		{"template is a link", playbookManifest, map[string]string{"lib/run.sh": "x"}, link("lib", "template"), []rule.ID{"layout.template"}, "template"},
+		{"what the digest leaves out", playbookManifest, map[string]string{".git/config": "x", ".DS_Store": "x"}, nil, nil, ""},
 
 		{"a plugin", algorithmManifest, map[string]string{"main.py": ""}, nil, nil, ""},
 		{"no entrypoint module", algorithmManifest, map[string]string{"mian.py": ""}, nil, []rule.ID{"layout.entrypoint"}, ""},
@@ -77,7 +77,7 @@ func TestLayoutRules(t *testing.T) {
 		{"the other platform's package", algorithmManifest, map[string]string{"main.py": "", "tuneplane/__init__.py": ""}, nil, []rule.ID{"layout.reserved.shadow"}, "tuneplane"},
 		{"a start-up module", algorithmManifest, map[string]string{"main.py": "", "usercustomize.py": ""}, nil, []rule.ID{"layout.reserved.shadow"}, "usercustomize.py"},
 		{"reserved names deeper down", algorithmManifest, map[string]string{"main.py": "", "lib/torch.py": "", "torch.txt": ""}, nil, nil, ""},
-		{"a module behind a link", algorithmManifest, map[string]string{"lib/__init__.py": ""}, link("lib", "main"), []rule.ID{"layout.behind_link", "layout.left_out"}, "main/__init__.py"},
+		{"a module behind a link", algorithmManifest, map[string]string{"lib/__init__.py": ""}, link("lib", "main"), []rule.ID{"layout.behind_link"}, "main/__init__.py"},
 		{"a link to outside", tuneplaneManifest, map[string]string{"main.py": ""}, link("/etc/hostname", "host"), []rule.ID{"digest.none"}, "host"},
 		{"many offenders", playbookManifest, manyFiles(50, ".py"), nil, []rule.ID{"layout.declarative"}, "f000.py"},
 

@@ -19,6 +19,12 @@ func archiveSoft(id ID, title, fix, source string) Info {
 	return Info{ID: id, Title: title, Fix: fix, Source: source, Gates: archiveGates, Ours: true}
 }
 
+// tooLarge is a rule whose breach is answered as one of size.
+func tooLarge(i Info) Info {
+	i.Class = TooLarge
+	return i
+}
+
 const (
 	packAgain  = "Make the archive with `sf plugin pack DIR`."
 	sendAgain  = "Send the archive again; if that does not help, make it again with `sf plugin pack DIR`."
@@ -83,12 +89,12 @@ var archiveNameRules = []Info{
 
 // archiveContentRules are the limits, and what a directory leaves out.
 var archiveContentRules = []Info{
-	archiveFixed("archive.limit.compressed", "An archive has at most 32 MiB.", "Take large files out of the pack; publish them as a dataset.", "package limit"),
-	archiveFixed("archive.limit.unpacked", "A pack has at most 128 MiB unpacked, links resolved.", "Take large files out of the pack; publish them as a dataset.", "package limit"),
-	archiveFixed("archive.limit.files", "A pack has at most 10,000 files.", "Put many small files into one.", "EXPECT.md t51"),
+	tooLarge(archiveFixed("archive.limit.compressed", "An archive has at most 32 MiB.", "Take large files out of the pack; publish them as a dataset.", "package limit")),
+	tooLarge(archiveFixed("archive.limit.unpacked", "A pack has at most 128 MiB unpacked, links resolved.", "Take large files out of the pack; publish them as a dataset.", "package limit")),
+	tooLarge(archiveFixed("archive.limit.files", "A pack has at most 10,000 files.", "Put many small files into one.", "EXPECT.md t51")),
 	archiveFixed("archive.limit.path", "A path has at most 1,024 bytes.", "Shorten the path.", "EXPECT.md t45"),
 	archiveFixed("archive.limit.component", "An element of a path has at most 255 bytes.", "Shorten the name.", "package limit"),
-	archiveFixed("archive.limit.ratio", "Beyond 16 MiB an archive unpacks to at most 100 times its size.", "Leave out files of one repeated byte.", "EXPECT.md z01; design.md 9"),
+	tooLarge(archiveFixed("archive.limit.ratio", "Beyond 16 MiB an archive unpacks to at most 100 times its size.", "Leave out files of one repeated byte.", "EXPECT.md z01; design.md 9")),
 	archiveFixed("archive.limit.header", "A PAX header or GNU long name has at most 64 KiB.", packAgain, "EXPECT.md t45"),
 	archiveFixed("archive.limit.padding", "At most 1 MiB of zeros follows the end of the archive.", packAgain, "EXPECT.md"),
 	archiveFixed("archive.limit.faults", "An archive with 100 faults is read no further.", "Mend the faults listed and check again.", "design.md 8"),

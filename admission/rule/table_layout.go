@@ -3,11 +3,6 @@ package rule
 // layoutRules are the rules of a pack's layout (packs.md 4, 8, 13).
 var layoutRules = []Info{
 	{
-		ID: "layout.left_out", Title: "A directory holds only what becomes part of the pack.",
-		Fix:    "Nothing to do when these files are by-products; a link to a folder must become a folder.",
-		Source: "packs.md 1.2, 1.3; design.md 2", Gates: packGates, Severity: Warn, Ours: true,
-	},
-	{
 		ID: "layout.declarative", Title: "A pack that the platform only reads holds no executable file outside template/.",
 		Fix:    "Move what users should get to template/, remove it, or publish a plugin of an executable kind.",
 		Source: "packs.md 4.1", Gates: packGates,
