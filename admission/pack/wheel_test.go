@@ -60,7 +60,10 @@ func wheelPack(t testing.TB, file string, wheel []byte) rule.Report {
 			t.Fatal(err)
 		}
 	}
-	_, report := clientCheck(t, openTree(t, dir), rule.Policy{})
+	_, report, err := Check(openTree(t, dir), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	return report
 }
 

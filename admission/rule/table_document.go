@@ -11,7 +11,7 @@ var recipeRules = []Info{
 	{
 		ID: "recipe.file", Title: "A recipe pack has a recipe.yaml in its root.",
 		Fix:    "Put recipe.yaml into the root of the pack, as a file of exactly that name.",
-		Source: "packs.md 5.5, 13.4", Gates: packGates, Ours: true, Fixed: true,
+		Source: "packs.md 5.5, 13.4", Gates: packGates, Ours: true,
 	},
 	{
 		ID: "recipe.limit", Title: "recipe.yaml keeps within its limits.",
@@ -220,7 +220,7 @@ var benchmarkRules = []Info{
 	{
 		ID: "benchmark.file", Title: "A benchmark pack has a benchmark.yaml in its root.",
 		Fix:    "Put benchmark.yaml into the root of the pack, as a file of exactly that name.",
-		Source: "packs.md 5.5, 13.4", Gates: packGates, Ours: true, Fixed: true,
+		Source: "packs.md 5.5, 13.4", Gates: packGates, Ours: true,
 	},
 	{
 		ID: "benchmark.limit", Title: "benchmark.yaml keeps within its size limit.",
