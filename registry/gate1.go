@@ -143,12 +143,15 @@ type artifactBytes struct {
 // publish makes a decided pack a version: bytes first, then in one transaction the gate once more, the version with its
 // ledger row, the manifest and the tag.
 func (s *Service) publish(ctx context.Context, p auth.Principal, c candidate, a artifactBytes) (Version, admission.Decision, error) {
-	m := digest.Descriptor{MediaType: mediaImageManifest, Digest: digest.FromBytes(a.manifest), Size: int64(len(a.manifest))}
-	if err := s.blobs.Put(ctx, m, bytes.NewReader(a.manifest)); err != nil {
-		return Version{}, admission.Decision{}, err
-	}
-	v, err := newVersion(c, m.Digest, a, p)
+	v, err := newVersion(c, digest.FromBytes(a.manifest), a, p)
 	if err != nil {
+		return v, admission.Decision{}, err
+	}
+	m, _, err := s.readManifest(v.Repository, Reference{Tag: v.Version}, mediaImageManifest, a.manifest)
+	if err != nil {
+		return v, admission.Decision{}, err
+	}
+	if err := s.blobs.Put(ctx, digest.Descriptor{Digest: m.Digest, Size: m.Size}, bytes.NewReader(a.manifest)); err != nil {
 		return v, admission.Decision{}, err
 	}
 	var decision admission.Decision
@@ -159,7 +162,7 @@ func (s *Service) publish(ctx context.Context, p auth.Principal, c candidate, a 
 		if err := decision.Err(); err != nil {
 			return err
 		}
-		v.CreatedAt = s.now()
+		v.CreatedAt, m.PushedAt = s.now(), s.now()
 		return s.insertVersion(tx, p, v, c.input.Pack, m)
 	})
 	if err != nil {
@@ -203,7 +206,7 @@ func newVersion(c candidate, manifest digest.Digest, a artifactBytes, p auth.Pri
 }
 
 // insertVersion writes every row of a new version.
-func (s *Service) insertVersion(tx Tx, p auth.Principal, v Version, checked *pack.Pack, m digest.Descriptor) error {
+func (s *Service) insertVersion(tx Tx, p auth.Principal, v Version, checked *pack.Pack, m Manifest) error {
 	if err := s.ensureRepository(tx, v.Repository); err != nil {
 		return err
 	}
@@ -220,13 +223,7 @@ func (s *Service) insertVersion(tx Tx, p auth.Principal, v Version, checked *pac
 			return err
 		}
 	}
-	row := Manifest{
-		Repository: v.Repository, Digest: m.Digest, MediaType: m.MediaType, Size: m.Size,
-		ArtifactType: pack.Kind(v.Kind).ArtifactType(), References: []digest.Digest{v.Config.Digest, v.Layer.Digest},
-		Annotations: map[string]string{pack.AnnotationContent: v.Content.String(), pack.AnnotationTree: v.Tree.String()},
-		PushedAt:    v.CreatedAt,
-	}
-	if err := tx.PutManifest(row); err != nil {
+	if err := tx.PutManifest(m); err != nil {
 		return err
 	}
 	if err := tx.InsertVersion(v); err != nil {

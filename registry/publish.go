@@ -136,6 +136,12 @@ func (s *Service) storeLayer(ctx context.Context, t *archive.Archive) (digest.De
 // putPack is gate 1 at the manifest PUT. By digest, the manifest passes the rules and is kept, but makes no version
 // until a tag is put (design.md 9).
 func (s *Service) putPack(ctx context.Context, p auth.Principal, m Manifest, doc document, ref Reference, content []byte) (Manifest, error) {
+	switch {
+	case m.MediaType != mediaImageManifest:
+		return m, Errorf(ManifestInvalid, "a pack is pushed as %s, not as %.100q", mediaImageManifest, m.MediaType)
+	case m.Digest.Algorithm() != digest.SHA256:
+		return m, Errorf(DigestInvalid, "a pack is named by the sha256 digest of its manifest, not by %s", m.Digest)
+	}
 	if ref.Tag != "" {
 		if again, err := s.sameVersion(ctx, m, ref.Tag); again || err != nil {
 			return m, err

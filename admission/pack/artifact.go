@@ -69,6 +69,7 @@ type descriptorDocument struct {
 	MediaType   string            `json:"mediaType"`
 	Digest      string            `json:"digest"`
 	Size        int64             `json:"size"`
+	URLs        []string          `json:"urls"`
 	Annotations map[string]string `json:"annotations"`
 }
 
@@ -151,6 +152,9 @@ func (r *artifactReader) descriptor(field string, doc descriptorDocument, mediaT
 	}
 	if doc.Size < 0 {
 		r.add("oci.descriptor", field+".size", "the size is %d; expected a number of bytes", doc.Size)
+	}
+	if len(doc.URLs) > 0 {
+		r.add("oci.descriptor", field+".urls", "the bytes are said to lie at %.200q too; expected no address, the registry holds a pack's bytes", doc.URLs[0])
 	}
 	return digest.Descriptor{MediaType: doc.MediaType, Digest: d, Size: doc.Size}
 }
