@@ -1,4 +1,144 @@
 package rule
 
-// launchRules are the rules of gate 3 (design.md 3, launch.md).
-var launchRules = []Info{}
+// launchOnly is the gate at which a job directory is looked at.
+var launchOnly = []Gate{Launch}
+
+// launchRules are the rules of gate 3 (design.md 3, 6; launch.md). A breach of a launch.receipt or launch.digest rule
+// means that a signature or bytes are not what they claim to be: exit code 7, where all others are 3.
+var launchRules = []Info{
+	{
+		ID: "launch.spec.missing", Title: "The job directory holds the spec in its dialect's folder.",
+		Fix:    "Name the spec that the server wrote: JOB/.starforge/jobspec.json or JOB/.tuneplane/jobspec.json.",
+		Source: "launch.md 1", Gates: launchOnly,
+	},
+	{
+		ID: "launch.spec.file", Title: "The spec is a regular file of at most 1 MiB.",
+		Fix:    "Put the spec itself where it belongs, as the server sent it.",
+		Source: "design.md 6", Gates: launchOnly, Ours: true, Fixed: true,
+	},
+	{
+		ID: "launch.spec.folder", Title: "The spec's folder holds regular files only, within the limits of a job.",
+		Fix:    "Remove links and special files from the folder.",
+		Source: "design.md 6", Gates: launchOnly, Ours: true, Fixed: true,
+	},
+	{
+		ID: "launch.receipt.missing", Title: "Where keys are trusted, a job comes with a receipt.",
+		Fix:    "Put the receipt that the registry gave out beside the job directory as JOB.receipt.json, or name it with --receipt.",
+		Source: "design.md 6", Gates: launchOnly, Ours: true, Fixed: true,
+	},
+	{
+		ID: "launch.receipt.malformed", Title: "The receipt is a DSSE envelope with a receipt in it.",
+		Fix:    "Fetch the receipt from the registry again.",
+		Source: "design.md 3.2", Gates: launchOnly, Ours: true, Fixed: true,
+	},
+	{
+		ID: "launch.receipt.untrusted", Title: "A trusted key signed the receipt.",
+		Fix:    "Trust the key that `sf admin key show` prints on the registry (--trust FILE), or fetch the receipt from the registry whose key is trusted.",
+		Source: "design.md 6", Gates: launchOnly, Ours: true, Fixed: true,
+	},
+	{
+		ID: "launch.receipt.audience", Title: "The receipt is for the registry that the launch asks of.",
+		Fix:    "Submit the job to that registry.",
+		Source: "design.md 6", Gates: launchOnly, Ours: true, Fixed: true,
+	},
+	{
+		ID: "launch.receipt.expired", Title: "The receipt has not expired.",
+		Fix:    "Submit the job again.",
+		Source: "design.md 6", Gates: launchOnly, Ours: true, Fixed: true,
+	},
+	{
+		ID: "launch.receipt.spec", Title: "The spec is, byte for byte and in its dialect, the one that was admitted.",
+		Fix:    "Put back the spec that the registry stored, or submit the changed one.",
+		Source: "design.md 3", Gates: launchOnly, Ours: true, Fixed: true,
+	},
+	{
+		ID: "launch.digest.pin", Title: "Receipt and spec pin the same plugins, by version and content digest.",
+		Fix:    "Submit the job again; without a receipt, lock the version that the registry has.",
+		Source: "design.md 6", Gates: launchOnly, Ours: true, Fixed: true,
+	},
+	{
+		ID: "launch.digest.content", Title: "What was injected has the content digest that is pinned.",
+		Fix:    "Inject the published version again; to run changed code publish it under a new version.",
+		Source: "launch.md 3", Gates: launchOnly,
+	},
+	{
+		ID: "launch.digest.tree", Title: "What was injected is file for file the published tree, not only by its content digest.",
+		Fix:    "Inject the published version again.",
+		Source: "design.md 2, packs.md 1.4", Gates: launchOnly, Ours: true, Fixed: true,
+	},
+	{
+		ID: "launch.digest.copy", Title: "The copy that the job reads has both digests that are pinned.",
+		Fix:    "Launch again; when it happens again, remove the node's cache.",
+		Source: "design.md 6", Gates: launchOnly, Ours: true, Fixed: true,
+	},
+	{
+		ID: "launch.digest.recipe", Title: "The recipe pack that the spec names has the recipe digest that the spec locks.",
+		Fix:    "Inject the recipe pack that was locked, or lock this one and submit again.",
+		Source: "launch.md 1", Gates: launchOnly,
+	},
+	{
+		ID: "launch.plugin.missing", Title: "Every plugin that the spec names lies in the job directory, as a folder with its name.",
+		Fix:    "Inject the plugin, or take it out of spec.plugins and submit again.",
+		Source: "launch.md 3", Gates: launchOnly,
+	},
+	{
+		ID: "launch.plugin.link", Title: "An injected pack is a real folder and holds no link to a folder, to nothing or to the outside.",
+		Fix:    "Replace the link by what it leads to, as it was published.",
+		Source: "launch.md 4", Gates: launchOnly, Ours: true, Fixed: true,
+	},
+	{
+		ID: "launch.plugin.special", Title: "An injected pack holds no FIFO, socket or device.",
+		Fix:    "Remove it.",
+		Source: "launch.md 4", Gates: launchOnly, Ours: true, Fixed: true,
+	},
+	{
+		ID: "launch.plugin.unreadable", Title: "An injected pack can be read, within the limits of a pack.",
+		Fix:    "Inject the published version again, readable for the job's user.",
+		Source: "design.md 6", Gates: launchOnly, Ours: true, Fixed: true,
+	},
+	{
+		ID: "launch.identity", Title: "plugin.yaml has the name and version under which the pack is pinned.",
+		Fix:    "Publish the pack under the name and version that its plugin.yaml says.",
+		Source: "launch.md 3", Gates: launchOnly, Ours: true, OursIn: inForge,
+	},
+	{
+		ID: "launch.kind", Title: "plugin.yaml has the kind under which the pack was published, and the job's dialect.",
+		Fix:    "Pin a pack of the job's own platform.",
+		Source: "design.md 3", Gates: launchOnly, Ours: true, Fixed: true,
+	},
+	{
+		ID: "launch.requires.core", Title: "The client that runs the job meets every plugin's requires.core.",
+		Fix:    "Pin a version of the plugin that supports this client, or run the job with a client that it supports.",
+		Source: "launch.md 3", Gates: launchOnly,
+	},
+	{
+		ID: "launch.import.collision", Title: "No two plugins of a job own one import name.",
+		Fix:    "Rename the module in one of the plugins and publish it again.",
+		Source: "launch.md 3", Gates: launchOnly, Ours: true, OursIn: inForge,
+	},
+	{
+		ID: "launch.recipe.missing", Title: "Every recipe pack that the receipt pins lies in the job directory.",
+		Fix:    "Inject the recipe pack.",
+		Source: "design.md 6", Gates: launchOnly, Ours: true, Fixed: true,
+	},
+	{
+		ID: "launch.recipe.ambiguous", Title: "One recipe pack of the job directory has the id that the spec names.",
+		Fix:    "Leave the one that was locked.",
+		Source: "launch.md 1", Gates: launchOnly, Ours: true, Fixed: true,
+	},
+	{
+		ID: "launch.recipe.unpinned", Title: "The receipt pins the recipe pack that the job brings along, templates and all.",
+		Fix:    "Publish the recipe pack and submit again: until then only its recipe.yaml is proven.",
+		Source: "launch.md 1", Gates: launchOnly, Severity: Warn,
+	},
+	{
+		ID: "launch.bind", Title: "What the job sees of its directory are real files and folders, none of them in place of what is pinned.",
+		Fix:    "Choose another name for the experiment, or replace the link by what it leads to.",
+		Source: "design.md 6", Gates: launchOnly, Ours: true, Fixed: true,
+	},
+	{
+		ID: "launch.protection", Title: "The node lets the agent give the job a root of its own.",
+		Fix:    "Allow mount namespaces (root, or unprivileged user namespaces), or accept a private copy with --allow private-copy.",
+		Source: "design.md 6", Gates: launchOnly, Ours: true, Fixed: true,
+	},
+}

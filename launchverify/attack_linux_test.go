@@ -1,0 +1,220 @@
+package launchverify
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gatehouse-registry/gatehouse/admission/dialect"
+)
+
+// attackVerb makes the test program an attacker: a process of the job's user that tries to get at the job with the process
+// id pid, whose root is at root and holds the file victim. It prints, as JSON, what it tried and whether it got there.
+const attackVerb = "attack"
+
+func attack(pid, root, victim string) int {
+	n, err := strconv.Atoi(pid)
+	if err != nil {
+		return 90
+	}
+	proc := "/proc/" + pid
+	got := map[string]bool{}
+	try := func(name string, err error) { got[name] = err == nil }
+	_, err = os.ReadFile(proc + "/environ")
+	try("environ", err)
+	_, err = os.Stat(proc + "/root/")
+	try("root", err)
+	try("write", openWrite(filepath.Join(proc, "root", root, victim)))
+	try("replace", os.Rename("/etc/passwd", filepath.Join(proc, "root", root, victim)))
+	try("mem", openWrite(proc+"/mem"))
+	try("ptrace", ptrace(n))
+	try("getfd", getfd(n))
+	try("enter", exec.Command("nsenter", "-U", "-m", "-t", pid, "true").Run())
+	try("rename mount point", os.Rename(root, root+".away"))
+	try("remove mount point", syscall.Rmdir(root))
+	if err := json.NewEncoder(os.Stdout).Encode(got); err != nil {
+		return 91
+	}
+	return 0
+}
+
+func openWrite(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err == nil {
+		f.Close()
+	}
+	return err
+}
+
+func ptrace(pid int) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := unix.PtraceAttach(pid); err != nil {
+		return err
+	}
+	var status unix.WaitStatus
+	unix.Wait4(pid, &status, unix.WALL, nil)
+	return unix.PtraceDetach(pid)
+}
+
+func getfd(pid int) error {
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	stolen, err := unix.PidfdGetfd(fd, 0, 0)
+	if err == nil {
+		unix.Close(stolen)
+	}
+	return err
+}
+
+// attackAs runs the attacker with the user's id.
+func attackAs(t *testing.T, program string, pid int, root, victim string) map[string]bool {
+	t.Helper()
+	cmd := exec.Command(program, attackVerb, strconv.Itoa(pid), root, victim)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: asNobody, Gid: asNobody}}
+	out, err := cmd.Output()
+	got := map[string]bool{}
+	if err == nil {
+		err = json.Unmarshal(out, &got)
+	}
+	if err != nil {
+		t.Fatalf("attacker: %v\n%s", err, out)
+	}
+	return got
+}
+
+// findProcess waits for the process that runs the command.
+func findProcess(t *testing.T, command ...string) int {
+	t.Helper()
+	want := strings.Join(command, "\x00") + "\x00"
+	for range 2000 {
+		files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+		for _, file := range files {
+			if b, err := os.ReadFile(file); err == nil && string(b) == want {
+				pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+				return pid
+			}
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	t.Fatalf("no process runs %q", command)
+	return 0
+}
+
+// In root mode a process of the job's own user gets nowhere near the job, from outside; against a process that is not
+// protected the same attacks succeed. (design.md 6, the table of modes)
+func TestSameUserIsKeptOut(t *testing.T) {
+	r := newRig(t, dialect.Forge)
+	program := filepath.Join(r.base, "attacker")
+	copyProgram(t, program)
+	if os.Geteuid() != 0 {
+		t.Log("root mode is for root; see TestAsOrdinaryUser for the others")
+		return
+	}
+	nobody := &User{UID: asNobody, GID: asNobody, Groups: []int{asNobody}}
+	bare := exec.Command("sleep", fmt.Sprintf("%d.1", os.Getpid()+30000))
+	bare.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: asNobody, Gid: asNobody}}
+	if err := bare.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer bare.Wait()
+	defer bare.Process.Kill()
+	findProcess(t, bare.Args...)
+	open := attackAs(t, program, bare.Process.Pid, "/nowhere", "x")
+	for _, name := range []string{"environ", "root"} {
+		if !open[name] {
+			t.Errorf("the attack %q does not bite on a process without protection: %v", name, open)
+		}
+	}
+
+	if !slices.Contains(modes(t), ModeRoot) {
+		t.Log("root mode can't be had here")
+		return
+	}
+	r.spec(r.plugin("lab/alpha", true, nil))
+	r.sign()
+	command := []string{"sleep", fmt.Sprintf("%d.2", os.Getpid()+30000)}
+	o := r.options(command...)
+	o.modes, o.User = []Mode{ModeRoot}, nobody
+	done := make(chan struct{})
+	var rec Record
+	var err error
+	go func() {
+		defer close(done)
+		rec, err = r.launch(o)
+	}()
+	pid := findProcess(t, command...)
+	for name, succeeded := range attackAs(t, program, pid, runMountPoint, "forge_plugins/alpha/alpha_patch.py") {
+		if succeeded {
+			t.Errorf("a process of the job's user got there: %s", name)
+		}
+	}
+	syscall.Kill(pid, syscall.SIGKILL)
+	<-done
+	if err != nil || rec.Signal != 9 || rec.Mode != ModeRoot {
+		t.Errorf("record %+v, %v", rec, err)
+	}
+}
+
+// Root launches for somebody else: the command has that user's rights and no more, and so has the reading of the job's files.
+func TestLaunchForAnotherUser(t *testing.T) {
+	if os.Geteuid() != 0 {
+		r := newRig(t, dialect.Forge)
+		r.spec()
+		r.sign()
+		o := r.options()
+		o.User = &User{UID: os.Geteuid() + 1, GID: os.Getegid()}
+		if rec, err := r.launch(o); ExitCode(rec, err) != 2 {
+			t.Errorf("an ordinary user launches as another: %v", err)
+		}
+		return
+	}
+	nobody := &User{UID: asNobody, GID: asNobody, Groups: []int{asNobody}}
+	eachMode(t, func(t *testing.T, mode Mode) {
+		if mode == ModeUser {
+			return // the mode of an agent without powers
+		}
+		r := newRig(t, dialect.Forge)
+		r.spec(r.plugin("lab/alpha", true, nil))
+		r.sign()
+		program := filepath.Join(r.base, "program")
+		copyProgram(t, program)
+		o := r.options(program, standIn, filepath.Join(r.base, "look.json"))
+		o.modes, o.User = []Mode{mode}, nobody
+		if err := os.Chmod(r.base, 0o777); err != nil {
+			t.Fatal(err)
+		}
+		rec, err := r.launch(o)
+		s, ran := r.saw()
+		if err != nil || !ran || rec.ExitCode != 0 {
+			t.Fatalf("did not run: exit code %d, %v", rec.ExitCode, err)
+		}
+		if s.UID != asNobody || s.Caps != noCaps || s.NoNewPrivs != "1" || len(s.Writable) > 0 {
+			t.Errorf("the command had uid %d, capabilities %s, no_new_privs %s, could write %v", s.UID, s.Caps, s.NoNewPrivs, s.Writable)
+		}
+		if os.Geteuid() != 0 || os.Getegid() != 0 {
+			t.Errorf("the agent is uid %d gid %d afterwards", os.Geteuid(), os.Getegid())
+		}
+		// What the user may not read, the agent does not read for it.
+		if err := os.Chmod(r.specPath(), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if rec, err := r.launch(o); rec.Started || err == nil || !strings.Contains(err.Error(), "permission denied") {
+			t.Errorf("a spec that only root may read: %v", err)
+		}
+	})
+}

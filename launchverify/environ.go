@@ -1,0 +1,77 @@
+package launchverify
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/gatehouse-registry/gatehouse/admission/dialect"
+)
+
+// environment is what the command gets, and what was changed on the way (design.md 6, item 4).
+type environment struct {
+	vars    []string
+	removed []string
+	set     []string
+}
+
+// steering are the variables that decide which code is loaded; they are not passed on. With a dialect's prefix in
+// front: whether a capsule counts as verified, and where recipes come from.
+var (
+	steering         = []string{"PYTHONPATH", "PYTHONPYCACHEPREFIX"}
+	steeringPrefixed = []string{"CAPSULE_VERIFIED", "RECIPE_PATH"}
+)
+
+// pythonSwitches keep Python from writing byte code beside sources and from loading the user's own site-packages.
+var pythonSwitches = []string{"PYTHONDONTWRITEBYTECODE", "PYTHONNOUSERSITE"}
+
+// jobEnvironment derives the command's environment. Of the steering variables and of Python's switches those that keep
+// names stay as they are; where the job's directory is can't be kept. root is where the job sees that
+// directory; outputs is the default of the output directory, which would otherwise lie in the root.
+func jobEnvironment(env []string, d dialect.Dialect, root, outputs string, keep []string) environment {
+	prefix := d.Names().EnvPrefix
+	drop := slices.Clone(steering)
+	for _, other := range dialect.All {
+		for _, name := range steeringPrefixed {
+			drop = append(drop, other.Names().EnvPrefix+name)
+		}
+	}
+	e := environment{set: []string{prefix + "WORK_DIR=" + root, "PWD=" + root}}
+	if value, _ := lookup(env, prefix+"OUT_DIR"); value == "" {
+		e.set = append(e.set, prefix+"OUT_DIR="+outputs)
+	}
+	for _, name := range pythonSwitches {
+		if !slices.Contains(keep, name) {
+			e.set = append(e.set, name+"=1")
+		}
+	}
+	for _, entry := range env {
+		name, _, _ := strings.Cut(entry, "=")
+		switch {
+		case slices.Contains(drop, name) && !slices.Contains(keep, name):
+			if !slices.Contains(e.removed, name) {
+				e.removed = append(e.removed, name)
+			}
+		case !slices.ContainsFunc(e.set, func(s string) bool { return strings.HasPrefix(s, name+"=") }):
+			e.vars = append(e.vars, entry)
+		}
+	}
+	slices.Sort(e.removed)
+	e.vars = append(e.vars, e.set...)
+	return e
+}
+
+// lookup finds a variable's value as the C library does: the first entry counts.
+func lookup(env []string, name string) (string, bool) {
+	for _, entry := range env {
+		if value, ok := strings.CutPrefix(entry, name+"="); ok {
+			return value, true
+		}
+	}
+	return "", false
+}
+
+// outputsOf is where the launchers put outputs when nobody says where: <exp>/outputs in the job directory.
+func outputsOf(jobDir, exp string) string {
+	return filepath.Join(jobDir, filepath.FromSlash(exp), "outputs")
+}

@@ -1,0 +1,93 @@
+// Package launchverify is gate 3 and the launch agent: it stands in front of a training command and starts it only
+// when what the job would run is, byte for byte, what was published, admitted and pinned (design.md 6).
+//
+// What Run guarantees:
+//   - The spec is read once. The gate, the command and everything in between see those bytes.
+//   - The command sees its plugins only as our own copies: fetched by manifest digest, written into a root that is
+//     the job's alone, made read-only, and only then hashed and compared with what the receipt pins. Every
+//     plugin is checked before any plugin code can run. What lies in the job directory must be there and agree,
+//     but is never what the job reads.
+//   - A refusal starts nothing and leaves nothing behind: one error with every violation, exit code 3, or 7 when a
+//     digest, a signature or a receipt failed.
+//   - The command runs without privileges and without a descriptor of ours; signals are passed on to it; nothing that
+//     it started outlives it; its exit code is Run's.
+//
+// Which root the kernel allows decides who is kept out (Mode). Run says which one it was and why no better one.
+//
+// The package holds no network code: the caller hands in a Fetcher. Run starts the current executable again for the
+// part that lives in its own namespaces, so a program that calls Run must call Stage first thing in main.
+package launchverify
+
+import (
+	"context"
+	"io"
+	"os"
+	"time"
+
+	"github.com/gatehouse-registry/gatehouse/admission/receipt"
+	"github.com/gatehouse-registry/gatehouse/admission/rule"
+)
+
+// Options say what to launch and how. JobSpec, Command, CacheDir and Fetcher are required.
+type Options struct {
+	// JobSpec is the path of the spec in its job directory: JOB/.starforge/jobspec.json or
+	// JOB/.tuneplane/jobspec.json. The folder says which dialect it is read in.
+	JobSpec string
+	// Receipt is the path of the receipt; "" looks for JOB.receipt.json beside the job directory.
+	Receipt string
+	// Trust holds the keys whose receipts count. With keys a receipt is required. Without keys no receipt can be
+	// verified: one that is given or found is refused, and without one the spec's own triples are the pins, resolved
+	// by the Fetcher; the record then says "unsigned".
+	Trust receipt.TrustSet
+	// Audience is the registry's id that the receipt must name; "" takes the trust set's.
+	Audience string
+
+	Command []string // the launcher and its arguments; a relative path is taken from the current directory
+	Env     []string // the job's environment; nil is the agent's own
+	KeepEnv []string // variables that are passed on although they steer what is loaded
+	Binds   []string // further names at the top of the job directory that the job may see
+
+	// AllowPrivateCopy lets the launch go on without namespaces, in ModePrivateCopy.
+	AllowPrivateCopy bool
+	// MountPoint is the empty, root-owned directory at which the private root is mounted; "" chooses one. The job
+	// sees its directory there.
+	MountPoint string
+	// User is who the command runs as. Nil is the agent's real user: itself, or who started a set-uid agent. Only
+	// root may name another one.
+	User *User
+
+	CoreVersion string // of the client that the command runs; "" takes the spec's provenance.core_version
+	// CacheDir is the node's cache; only the agent's own user may write to it.
+	CacheDir string
+	Fetcher  Fetcher
+	Policy   rule.Policy
+	// Grace is how long the command has between the signal that ends it and SIGKILL; 0 is DefaultGrace.
+	Grace time.Duration
+	Now   time.Time // for the receipt's expiry; the zero time is the present
+
+	Stdin, Stdout, Stderr *os.File // the command's; nil are the agent's own
+
+	modes []Mode // the protections to try, in order; nil: all that the agent's user may hope for
+}
+
+// DefaultGrace is the Grace of a launch that names none.
+const DefaultGrace = 30 * time.Second
+
+// User is an account of the node.
+type User struct {
+	UID    int   `json:"uid"`
+	GID    int   `json:"gid"`
+	Groups []int `json:"groups"` // supplementary
+}
+
+// Fetcher brings what is pinned from a registry. Its methods are called with pins that differ; they need not be
+// safe for concurrent use.
+type Fetcher interface {
+	// Resolve finds the pin of a published version by its name. It is asked only when a launch has no receipt.
+	// A version that the registry does not have is an error that wraps ErrNotFound; a package that ships inside the
+	// client is a pin that says so.
+	Resolve(ctx context.Context, id, version string) (receipt.Pin, error)
+	// Fetch opens the archive, a tar+gzip stream, of the pack whose OCI manifest has the digest pin.Manifest. The
+	// bytes must have been, or must be while they are read, verified against that manifest's layer.
+	Fetch(ctx context.Context, pin receipt.Pin) (io.ReadCloser, error)
+}

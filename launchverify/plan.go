@@ -1,0 +1,113 @@
+package launchverify
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/gatehouse-registry/gatehouse/admission/dialect"
+	"github.com/gatehouse-registry/gatehouse/admission/receipt"
+	"github.com/gatehouse-registry/gatehouse/admission/rule"
+)
+
+// plan is all that the stage needs to know. The agent writes it into the stage's first pipe and keeps that pipe open:
+// its end tells the stage that the agent is gone.
+type plan struct {
+	Mode         Mode
+	PIDNamespace bool
+	Root         string // where the job will see its directory: a mount point, or the private copy's own folder
+	User         identityPlan
+
+	JobDir   string
+	Dialect  dialect.Dialect
+	Spec     []byte
+	Recipe   string // spec.recipe.name
+	Receipt  *receipt.Receipt
+	Core     string
+	Softened []rule.ID
+
+	Plugins []pinned
+	Recipes []pinned
+	Binds   []string
+
+	Command    []string
+	Env        []string
+	Foreground bool // the agent has the terminal and lends it to the command
+	Grace      time.Duration
+}
+
+// identityPlan is an identity in transit.
+type identityPlan struct {
+	User
+	Other bool
+}
+
+func (p identityPlan) identity() identity { return identity{p.User, p.Other} }
+
+// pinned is a pin and the unpacked tree in the node's cache that should have its digests; "" for packages that the
+// runtime supplies.
+type pinned struct {
+	receipt.Pin
+	Tree string
+}
+
+// report is one message of the stage to the agent. Each comes at most once, in this order, as far as the launch goes.
+type report struct {
+	// Unavailable: the node does not allow this protection; nothing was done yet.
+	Unavailable string `json:",omitempty"`
+	// Prepared says what the root was made of.
+	Prepared *prepared `json:",omitempty"`
+	// Decision is gate 3's.
+	Decision *rule.Decision `json:",omitempty"`
+	// Interrupted: a signal that asks the job to end came before the command was started.
+	Interrupted bool `json:",omitempty"`
+	// Exec is how executing the command went.
+	Exec *execution `json:",omitempty"`
+	// Exit is how the command ended.
+	Exit *exit `json:",omitempty"`
+	// Error is why the stage gave up.
+	Error string `json:",omitempty"`
+}
+
+type prepared struct {
+	Binds   []string
+	Recipes []receipt.Pin // recipe packs that no receipt pins, as the job directory has them
+}
+
+type execution struct {
+	Error string // "" when the command runs
+	Code  int    // the exit code that stands for Error
+}
+
+type exit struct {
+	Code, Signal int
+	Killed       int
+	ChildSeen    bool
+	Changed      bool
+}
+
+// reports reads the stage's messages until its end.
+func reports(r io.Reader, each func(report)) error {
+	dec := json.NewDecoder(r)
+	for {
+		var m report
+		if err := dec.Decode(&m); err == io.EOF {
+			return nil
+		} else if err != nil {
+			return fmt.Errorf("read the stage's report: %w", err)
+		}
+		each(m)
+	}
+}
+
+// softened lists the rules that a policy turns into warnings, so that it can travel.
+func softened(p rule.Policy) []rule.ID {
+	var ids []rule.ID
+	for _, info := range rule.All() {
+		if p.Softened(info.ID) {
+			ids = append(ids, info.ID)
+		}
+	}
+	return ids
+}

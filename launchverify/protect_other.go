@@ -1,0 +1,25 @@
+//go:build unix && !linux
+
+package launchverify
+
+import (
+	"errors"
+	"syscall"
+)
+
+// Systems other than Linux have no mount namespaces: the only protection is the private copy.
+
+func protections() []Mode { return nil }
+
+var errNoNamespaces = errors.New("this system has no mount namespaces")
+
+func mountPoint(Mode, string) (string, error) { return "", errNoNamespaces }
+
+func namespaces(*plan) *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+
+func unavailable(error) bool { return false }
+
+func protect(*plan, int64) (privateRoot, error) { return nil, errNoNamespaces }
+
+// processSpace tells process namespaces apart; there is one.
+func processSpace() string { return "" }

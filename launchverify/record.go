@@ -1,0 +1,74 @@
+package launchverify
+
+import (
+	"time"
+
+	"github.com/gatehouse-registry/gatehouse/admission/dialect"
+	"github.com/gatehouse-registry/gatehouse/admission/receipt"
+	"github.com/gatehouse-registry/gatehouse/admission/rule"
+	"github.com/gatehouse-registry/gatehouse/digest"
+)
+
+// Mode is how the job's files are kept from being changed between the check and the end of the job (design.md 6).
+type Mode string
+
+// The modes, best first.
+const (
+	// ModeRoot: the agent is root. A mount namespace of root's, the command in a user namespace that root owns
+	// with its uid mapped to itself. Keeps out other users and the job's own user, outside and inside.
+	ModeRoot Mode = "root"
+	// ModeUser: an unprivileged user namespace. Keeps out other users, and the job's own user through the file
+	// system; not a process of the same user that enters our namespace or traces us.
+	ModeUser Mode = "user"
+	// ModePrivateCopy: no namespace, a private copy at a path that nobody is told, checked again at the end.
+	// Keeps out accidents and other users.
+	ModePrivateCopy Mode = "private-copy"
+)
+
+// RecordSchema names the form of a Record.
+const RecordSchema = "gatehouse/launch-record/v1"
+
+// Record is what a launch did: what was checked, under which protection, what ran and how it ended. Its JSON form is
+// for people and tools; it proves nothing by itself.
+type Record struct {
+	Schema  string          `json:"schema"`
+	JobDir  string          `json:"jobDir"`
+	Dialect dialect.Dialect `json:"dialect,omitempty"`
+	// Job and Audience come from the receipt; Signed says that there was one, verified.
+	Job       string        `json:"job,omitempty"`
+	Audience  string        `json:"audience,omitempty"`
+	Signed    bool          `json:"signed"`
+	SpecBytes digest.Digest `json:"specBytes,omitzero"`
+
+	Mode Mode `json:"mode,omitempty"`
+	// Unavailable says, for each better mode, why the node does not allow it.
+	Unavailable map[Mode]string `json:"unavailable,omitempty"`
+	// PIDNamespace says that the job had a process namespace of its own; otherwise its processes were tracked
+	// as descendants.
+	PIDNamespace bool   `json:"pidNamespace"`
+	Root         string `json:"root,omitempty"` // where the job saw its directory
+
+	CoreVersion string        `json:"coreVersion,omitempty"`
+	CoreSource  string        `json:"coreSource,omitempty"` // "option" or "provenance"
+	Plugins     []receipt.Pin `json:"plugins"`
+	Recipes     []receipt.Pin `json:"recipes"`
+
+	Binds      []string `json:"binds"`      // names of the job directory that the job saw
+	RemovedEnv []string `json:"removedEnv"` // names of variables that were not passed on
+	SetEnv     []string `json:"setEnv"`     // variables that were set, NAME=VALUE
+
+	Decision *rule.Decision `json:"decision,omitempty"`
+	Command  []string       `json:"command"`
+	Started  bool           `json:"started"` // the command was executed
+	// ChildSeen says that the command was seen with a child process, as a launcher has while it trains. Processes
+	// are looked at now and then, so false proves nothing about one that lived for a moment.
+	ChildSeen bool `json:"childSeen"`
+	ExitCode  int  `json:"exitCode"`         // the command's; 128+s when signal s killed it
+	Signal    int  `json:"signal,omitempty"` // that killed the command
+	Killed    int  `json:"killed,omitempty"` // processes that had to be killed after the command ended
+	// Changed says, in ModePrivateCopy, that the copy was no longer what was checked when the job ended.
+	Changed bool `json:"changed,omitempty"`
+
+	StartedAt time.Time `json:"startedAt,omitzero"`
+	EndedAt   time.Time `json:"endedAt,omitzero"`
+}

@@ -1,0 +1,305 @@
+package launchverify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gatehouse-registry/gatehouse/admission"
+	"github.com/gatehouse-registry/gatehouse/admission/dialect"
+	"github.com/gatehouse-registry/gatehouse/admission/receipt"
+	"github.com/gatehouse-registry/gatehouse/admission/rule"
+	"github.com/gatehouse-registry/gatehouse/digest"
+)
+
+// Run launches a job: it checks everything, starts the command, and returns when nothing of it is left. The record
+// says what happened however it ends. The error is nil when the command ran to its end, whatever its exit code; a
+// *rule.Denied when gate 3 refused; a *UsageError for options that can't be followed. ExitCode turns both into the
+// code of the process. When ctx is cancelled before the command starts, Run gives up; afterwards only signals end
+// the command.
+//
+// One Run at a time: it works with the rights and signals of the whole process.
+func Run(ctx context.Context, o Options) (Record, error) {
+	rec := Record{
+		Schema: RecordSchema, Command: o.Command, Plugins: []receipt.Pin{}, Recipes: []receipt.Pin{},
+		Binds: []string{}, RemovedEnv: []string{}, SetEnv: []string{}, Unavailable: map[Mode]string{},
+	}
+	l := launch{o: o, rec: &rec}
+	err := l.run(ctx)
+	return rec, err
+}
+
+// launch carries one Run.
+type launch struct {
+	o   Options
+	rec *Record
+	who identity
+	job *job
+	rcp *receipt.Receipt
+}
+
+func (l *launch) run(ctx context.Context) error {
+	if err := l.complete(); err != nil {
+		return err
+	}
+	var err error
+	if l.job, err = openJob(l.o.JobSpec, l.who, l.o.Policy); err != nil {
+		return l.refused(err)
+	}
+	l.rec.JobDir, l.rec.Dialect, l.rec.SpecBytes = l.job.dir, l.job.dialect, digest.FromBytes(l.job.bytes)
+	if l.rcp, err = readReceipt(l.job, &l.o, l.who); err != nil {
+		return l.refused(err)
+	}
+	if l.rcp != nil {
+		l.rec.Signed, l.rec.Job, l.rec.Audience = true, l.rcp.Job, l.rcp.Audience
+	}
+	if err := l.early(); err != nil {
+		return l.refused(err)
+	}
+	l.rec.CoreVersion, l.rec.CoreSource = l.o.CoreVersion, "option"
+	if l.o.CoreVersion == "" {
+		l.rec.CoreVersion, l.rec.CoreSource = l.job.spec.Provenance.CoreVersion, "provenance"
+	}
+	binds, err := l.binds()
+	if err != nil {
+		return l.refused(err)
+	}
+	store, err := openCache(l.o.CacheDir, l.o.Policy)
+	if err != nil {
+		return fmt.Errorf("node cache: %w", err)
+	}
+	pins, err := l.pins(ctx)
+	if err != nil {
+		return l.refused(err)
+	}
+	l.rec.Plugins, l.rec.Recipes = pins, l.recipePins()
+	// A copy that is not what is pinned came from a damaged cache: it is fetched again, once.
+	for attempt := range 2 {
+		p := l.plan(binds)
+		if err := l.fetch(ctx, store, pins, p); err != nil {
+			return err
+		}
+		if err = l.protected(ctx, p, store); attempt == 0 && damaged(err) {
+			if err := store.drop(p); err != nil {
+				return err
+			}
+			continue
+		}
+		break
+	}
+	return l.refused(err)
+}
+
+// complete fills in what the options leave open and refuses what can't be followed.
+func (l *launch) complete() (err error) {
+	o := &l.o
+	switch {
+	case o.JobSpec == "":
+		return usagef("no job spec is named")
+	case len(o.Command) == 0 || o.Command[0] == "":
+		return usagef("no command is named")
+	case o.CacheDir == "" || o.Fetcher == nil:
+		return usagef("a launch needs a cache directory and a fetcher")
+	}
+	if o.Env == nil {
+		o.Env = os.Environ()
+	}
+	if o.Grace <= 0 {
+		o.Grace = DefaultGrace
+	}
+	if o.Now.IsZero() {
+		o.Now = time.Now()
+	}
+	o.Command = slices.Clone(o.Command)
+	if strings.Contains(o.Command[0], "/") {
+		if o.Command[0], err = filepath.Abs(o.Command[0]); err != nil {
+			return err
+		}
+	}
+	for file, own := range map[**os.File]*os.File{&o.Stdin: os.Stdin, &o.Stdout: os.Stdout, &o.Stderr: os.Stderr} {
+		if *file == nil {
+			*file = own
+		}
+	}
+	l.who, err = identify(o.User)
+	return err
+}
+
+// refused keeps the decision in the record.
+func (l *launch) refused(err error) error {
+	if denied, ok := errors.AsType[*rule.Denied](err); ok {
+		l.rec.Decision = &denied.Decision
+	}
+	return err
+}
+
+// early refuses a spec that says too little to go on with. What it pins can't be fetched then, and gate 3 has
+// nothing else to look at.
+func (l *launch) early() error {
+	if l.job.report.OK() {
+		return nil
+	}
+	decision := admission.CheckLaunch(admission.LaunchInput{
+		Policy: l.o.Policy, Dialect: l.job.dialect, SpecFile: filepath.Join(l.job.names().SpecDir, specName),
+		SpecBytes: l.job.bytes, Receipt: l.rcp, CoreVersion: l.o.CoreVersion,
+	})
+	if decision.Allowed {
+		return errors.New("the spec was refused by one reading and not by another")
+	}
+	return decision.Err()
+}
+
+// binds lists the names at the top of the job directory that the job may see: where its experiment lies, what
+// experiments share, and what the caller named.
+func (l *launch) binds() ([]string, error) {
+	exp, _, _ := strings.Cut(l.job.spec.Source.Exp, "/")
+	names := []string{exp}
+	for _, name := range append([]string{"common", "configs"}, l.o.Binds...) {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	for _, name := range names {
+		if name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\x00") {
+			return nil, usagef("%.200q is no name at the top of the job directory", name)
+		}
+		for _, d := range dialect.All {
+			n := d.Names()
+			for _, taken := range []string{n.SpecDir, n.PluginsDir, n.RecipesDir} {
+				if strings.EqualFold(name, taken) {
+					return nil, refusal("launch.bind", l.job.subject(), "%.200q is where pinned files lie", name)
+				}
+			}
+		}
+	}
+	return names, nil
+}
+
+// pins says what each entry of spec.plugins must be: as the receipt has it, or without a receipt as the registry does.
+func (l *launch) pins(ctx context.Context) ([]receipt.Pin, error) {
+	if l.rcp != nil {
+		return l.rcp.Plugins, nil
+	}
+	pins := []receipt.Pin{}
+	for _, ref := range l.job.spec.Plugins {
+		pin, err := l.o.Fetcher.Resolve(ctx, ref.ID, ref.Version)
+		if errors.Is(err, ErrNotFound) && ships(l.job.dialect, ref.ID) {
+			content, parseErr := digest.Parse(ref.Digest)
+			if parseErr != nil {
+				return nil, parseErr
+			}
+			pin, err = receipt.Pin{ID: ref.ID, Version: ref.Version, Kind: integrationKind, Content: content, RuntimeSupplied: true}, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("resolve %.300s@%.200s: %w", ref.ID, ref.Version, err)
+		}
+		pins = append(pins, pin)
+	}
+	return pins, nil
+}
+
+// integrationKind is the kind of what ships inside tuneplane's client.
+const integrationKind = "framework-integration"
+
+// ships reports whether a package may come with the client: tuneplane/framework-<kind> does (launch.md 1). The
+// launcher takes it only when its content digest agrees.
+func ships(d dialect.Dialect, id string) bool {
+	return d == dialect.TunePlane && strings.HasPrefix(id, "tuneplane/framework-")
+}
+
+func (l *launch) recipePins() []receipt.Pin {
+	if l.rcp == nil {
+		return []receipt.Pin{}
+	}
+	return l.rcp.Recipes
+}
+
+// plan is what the stage is told, but for what the mode decides.
+func (l *launch) plan(binds []string) *plan {
+	return &plan{
+		User: identityPlan{l.who.User, l.who.other}, JobDir: l.job.dir, Dialect: l.job.dialect, Spec: l.job.bytes,
+		Recipe: l.job.spec.Recipe.Name, Receipt: l.rcp, Core: l.o.CoreVersion, Softened: softened(l.o.Policy),
+		Binds: binds, Command: l.o.Command, Grace: l.o.Grace,
+	}
+}
+
+// fetch brings every pinned pack into the node's cache.
+func (l *launch) fetch(ctx context.Context, store *cache, pins []receipt.Pin, p *plan) error {
+	for _, set := range []struct {
+		pins []receipt.Pin
+		into *[]pinned
+	}{{pins, &p.Plugins}, {l.recipePins(), &p.Recipes}} {
+		for _, pin := range set.pins {
+			one := pinned{Pin: pin}
+			if !pin.RuntimeSupplied {
+				var err error
+				if one.Tree, err = store.tree(ctx, pin, l.o.Fetcher); err != nil {
+					return fmt.Errorf("%s: %w", pin, err)
+				}
+			}
+			*set.into = append(*set.into, one)
+		}
+	}
+	return nil
+}
+
+// damaged reports whether gate 3 found our own copies wrong.
+func damaged(err error) bool {
+	denied, ok := errors.AsType[*rule.Denied](err)
+	return ok && slices.ContainsFunc(denied.Decision.Violations, func(v rule.Violation) bool { return v.Rule == "launch.digest.copy" })
+}
+
+// protected runs the stage under the best protection that the node allows.
+func (l *launch) protected(ctx context.Context, p *plan, store *cache) error {
+	modes := l.o.modes
+	if modes == nil {
+		modes = protections()
+		if l.o.AllowPrivateCopy {
+			modes = append(modes, ModePrivateCopy)
+		}
+	}
+	for _, mode := range modes {
+		for _, pidNamespace := range []bool{true, false} {
+			if pidNamespace && mode == ModePrivateCopy {
+				continue
+			}
+			p.Mode, p.PIDNamespace = mode, pidNamespace
+			why, err := l.attempt(ctx, p, store)
+			if why == "" {
+				return err
+			}
+			l.rec.Unavailable[mode] = why
+		}
+	}
+	var reasons []string
+	for _, mode := range slices.Sorted(maps.Keys(l.rec.Unavailable)) {
+		reasons = append(reasons, fmt.Sprintf("%s: %s", mode, l.rec.Unavailable[mode]))
+	}
+	return refusal("launch.protection", l.job.subject(), "the node gives the job no root of its own (%s)", strings.Join(reasons, "; "))
+}
+
+// attempt runs the stage in one mode. why says that the node does not allow it; then nothing was done.
+func (l *launch) attempt(ctx context.Context, p *plan, store *cache) (why string, err error) {
+	if err := ctx.Err(); err != nil {
+		return "", err
+	}
+	if p.Mode == ModePrivateCopy {
+		if p.Root, err = store.privateFolder(l.who); err != nil {
+			return "", err
+		}
+		defer func() { err = errors.Join(err, removeTree(p.Root)) }()
+	} else if p.Root, err = mountPoint(p.Mode, l.o.MountPoint); err != nil {
+		return err.Error(), nil
+	}
+	env := jobEnvironment(l.o.Env, l.job.dialect, p.Root, outputsOf(l.job.dir, l.job.spec.Source.Exp), l.o.KeepEnv)
+	p.Env = env.vars
+	l.rec.Mode, l.rec.PIDNamespace, l.rec.Root = p.Mode, p.PIDNamespace, p.Root
+	l.rec.RemovedEnv, l.rec.SetEnv = append([]string{}, env.removed...), env.set
+	return l.stage(ctx, p)
+}

@@ -1,0 +1,273 @@
+//go:build unix
+
+package launchverify
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/signal"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gatehouse-registry/gatehouse/admission/receipt"
+	"github.com/gatehouse-registry/gatehouse/admission/rule"
+	"github.com/gatehouse-registry/gatehouse/digest"
+	"github.com/gatehouse-registry/gatehouse/digest/tree"
+)
+
+// stageVerb is the hidden verb under which Run starts the current executable again.
+const stageVerb = "__launch-stage"
+
+// Stage runs the part of a launch that lives in its own namespaces, when the arguments (without the program's name) are
+// those under which Run started this process; then handled is true and the process must exit with code. A program
+// that calls Run calls Stage before anything else.
+func Stage(args []string) (handled bool, code int) {
+	if len(args) != 3 || args[0] != stageVerb {
+		return false, 0
+	}
+	in, err := ownDescriptor(args[1])
+	if err != nil {
+		return true, exitUsage
+	}
+	out, err := ownDescriptor(args[2])
+	if err != nil {
+		return true, exitUsage
+	}
+	s := &stage{out: json.NewEncoder(out), signals: make(chan os.Signal, 16)}
+	signal.Notify(s.signals, append(ending, personal...)...)
+	if err := json.NewDecoder(in).Decode(&s.plan); err != nil {
+		return true, exitUsage
+	}
+	gone := make(chan struct{})
+	go func() {
+		io.Copy(io.Discard, in) // ends when the agent does
+		close(gone)
+	}()
+	err = s.run(gone)
+	if denied, ok := errors.AsType[*rule.Denied](err); ok {
+		s.tell(report{Decision: &denied.Decision})
+	} else if err != nil {
+		s.tell(report{Error: err.Error()})
+	}
+	return true, 0
+}
+
+// ownDescriptor takes over a pipe of the agent's, so that nothing the stage starts inherits it.
+func ownDescriptor(arg string) (*os.File, error) {
+	fd, err := strconv.Atoi(arg)
+	if err != nil || fd < 3 {
+		return nil, fmt.Errorf("%q is no descriptor", arg)
+	}
+	unix.CloseOnExec(fd)
+	f := os.NewFile(uintptr(fd), "pipe")
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if info.Mode()&fs.ModeNamedPipe == 0 {
+		return nil, fmt.Errorf("descriptor %d is no pipe", fd)
+	}
+	return f, nil
+}
+
+// stage builds the job's root, seals it, checks it, and runs the command in it.
+type stage struct {
+	plan    plan
+	out     *json.Encoder
+	signals chan os.Signal // the agent's, to be passed on
+	// recipes are recipe packs of the job directory that no receipt pins.
+	recipes []receipt.Pin
+}
+
+func (s *stage) subject() rule.Subject {
+	return rule.Subject{Dialect: s.plan.Dialect, Digest: digest.FromBytes(s.plan.Spec).String()}
+}
+
+// tell sends a message to the agent. When the agent is gone nobody needs it.
+func (s *stage) tell(m report) { s.out.Encode(m) }
+
+// privateRoot is the job's root under construction.
+type privateRoot interface {
+	// place makes room in root for names of the job directory.
+	place(p *plan, names []string, root *os.Root) error
+	// seal makes what was written unchangeable, as far as the mode can.
+	seal() error
+	// attach shows the job what place made room for.
+	attach() error
+	// remove takes away what would outlive the stage.
+	remove() error
+}
+
+func (s *stage) run(gone chan struct{}) (err error) {
+	umask := syscall.Umask(0o022)
+	sources, err := s.gather()
+	if err != nil {
+		return err
+	}
+	defer func() {
+		for _, src := range sources {
+			src.close()
+		}
+	}()
+	root, err := s.enter(sources)
+	if err != nil {
+		s.tell(report{Unavailable: err.Error()})
+		return nil
+	}
+	defer func() { err = errors.Join(err, root.remove()) }()
+	if err := s.build(root, sources); err != nil {
+		return err
+	}
+	decision, err := s.verify()
+	if err != nil {
+		return err
+	}
+	s.tell(report{Decision: &decision})
+	if !decision.Allowed {
+		return nil
+	}
+	select {
+	case <-gone:
+		return nil
+	case sig := <-s.signals:
+		if slices.Contains(ending, sig) {
+			s.tell(report{Interrupted: true})
+			return nil
+		}
+	default:
+	}
+	return s.execute(gone, umask)
+}
+
+// execute runs the command and says how it ended.
+func (s *stage) execute(gone chan struct{}, umask int) error {
+	result, err := supervise(s, gone, umask, func(e execution) { s.tell(report{Exec: &e}) })
+	if err != nil {
+		return nil // told already: the command was not executed
+	}
+	if s.plan.Mode == ModePrivateCopy {
+		again, err := s.verify()
+		result.Changed = err != nil || !again.Allowed
+	}
+	s.tell(report{Exit: &result})
+	return nil
+}
+
+// enter puts the root where the plan says, large enough for the sources.
+func (s *stage) enter(sources []*source) (privateRoot, error) {
+	if s.plan.Mode == ModePrivateCopy {
+		return copyRoot{s.plan.Root}, nil
+	}
+	const slack = 4 << 20 // folders, places for binds, and what the file system needs itself
+	size := int64(slack)
+	for _, src := range sources {
+		size += src.bytes()
+	}
+	return protect(&s.plan, size)
+}
+
+// build writes the sources into the root, seals it, and shows the job what it may see of its directory.
+func (s *stage) build(private privateRoot, sources []*source) error {
+	root, err := os.OpenRoot(s.plan.Root)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	names := s.plan.Dialect.Names()
+	if err := root.MkdirAll(names.PluginsDir, 0o755); err != nil {
+		return err
+	}
+	for _, src := range sources {
+		var replace map[string][]byte
+		if src.into == names.SpecDir {
+			replace = map[string][]byte{specName: s.plan.Spec}
+		}
+		if err := src.writeTo(root, replace); err != nil {
+			return fmt.Errorf("build the job's root: %w", err)
+		}
+	}
+	seen, err := s.visible()
+	if err != nil {
+		return err
+	}
+	if err := private.place(&s.plan, seen, root); err != nil {
+		return err
+	}
+	if err := private.seal(); err != nil {
+		return err
+	}
+	s.tell(report{Prepared: &prepared{Binds: seen, Recipes: s.recipes}})
+	return private.attach()
+}
+
+// visible lists the names of the plan's binds that are in the job directory. A link is refused: where it leads can be
+// changed while the job runs, and may be where the job's user has no business.
+func (s *stage) visible() ([]string, error) {
+	seen := []string{}
+	err := s.plan.User.identity().do(func() error {
+		for _, name := range s.plan.Binds {
+			at := filepath.Join(s.plan.JobDir, name)
+			info, err := os.Lstat(at)
+			switch {
+			case errors.Is(err, fs.ErrNotExist):
+			case err != nil:
+				return err
+			case !info.IsDir() && !info.Mode().IsRegular():
+				return refusal("launch.bind", s.subject(), "%.200q is no real file or folder", at)
+			default:
+				seen = append(seen, name)
+			}
+		}
+		return nil
+	})
+	return seen, err
+}
+
+// gather lists all that goes into the root: the spec folder, the pinned plugins and recipe packs from the cache, and
+// the recipe pack of the job directory that the spec names, when no receipt pins one.
+func (s *stage) gather() (sources []*source, err error) {
+	defer func() {
+		if err != nil {
+			for _, src := range sources {
+				src.close()
+			}
+		}
+	}()
+	names, who := s.plan.Dialect.Names(), s.plan.User.identity()
+	spec, err := jobSource(who, s.plan.JobDir, names.SpecDir)
+	if _, tooLarge := errors.AsType[*tree.LimitError](err); tooLarge || errors.Is(err, errOddFile) {
+		return nil, refusal("launch.spec.folder", s.subject(), "%v", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	sources = append(sources, spec)
+	for _, p := range s.plan.Plugins {
+		if p.Tree == "" {
+			continue
+		}
+		src, err := cachedSource(p.Tree, path.Join(names.PluginsDir, p.Leaf()))
+		if err != nil {
+			return sources, err
+		}
+		sources = append(sources, src)
+	}
+	for _, p := range s.plan.Recipes {
+		src, err := cachedSource(p.Tree, path.Join(names.RecipesDir, p.ID))
+		if err != nil {
+			return sources, err
+		}
+		sources = append(sources, src)
+	}
+	recipes, err := s.jobRecipes(who)
+	return append(sources, recipes...), err
+}

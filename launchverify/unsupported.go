@@ -1,0 +1,42 @@
+//go:build !unix
+
+package launchverify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+)
+
+// A launch needs process groups and signals, which only Unix systems have.
+
+const noFollow = 0
+
+var errNotEmpty = errors.New("folder not empty")
+
+func alive(string) bool         { return true }
+func syncFolder(string) error   { return nil }
+func removeTree(p string) error { return os.RemoveAll(p) }
+func processSpace() string      { return "" }
+
+type identity struct {
+	User
+	other bool
+}
+
+func identify(*User) (identity, error) {
+	return identity{}, fmt.Errorf("launching is not supported on %s", runtime.GOOS)
+}
+
+func (identity) do(f func() error) error { return f() }
+
+func protections() []Mode { return nil }
+
+func mountPoint(Mode, string) (string, error) { return "", errors.ErrUnsupported }
+
+func (l *launch) stage(context.Context, *plan) (string, error) { return "", errors.ErrUnsupported }
+
+// Stage runs nothing on this system.
+func Stage([]string) (handled bool, code int) { return false, 0 }
