@@ -29,7 +29,7 @@ var layers = [][]string{
 	{"admission"},
 	{"admission/"},
 	{"digest"},
-	{"testdata"},
+	{"testdata", "internal/durable"},
 }
 
 // only lists who alone may import a module, by prefix of the importing package.

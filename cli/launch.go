@@ -17,6 +17,7 @@ import (
 	"github.com/gatehouse-registry/gatehouse/admission/name"
 	"github.com/gatehouse-registry/gatehouse/admission/receipt"
 	"github.com/gatehouse-registry/gatehouse/admission/rule"
+	"github.com/gatehouse-registry/gatehouse/internal/durable"
 	"github.com/gatehouse-registry/gatehouse/launchverify"
 	"github.com/gatehouse-registry/gatehouse/registry/client"
 )
@@ -171,7 +172,7 @@ func saveRecord(path string, record launchverify.Record) error {
 	if err != nil {
 		return err
 	}
-	return writeDurably(path, append(text, '\n'), 0o644)
+	return durable.Replace(path, append(text, '\n'), 0o644)
 }
 
 // warnOfProtection says when a launch had less protection than the agent hoped for.

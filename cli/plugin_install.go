@@ -15,6 +15,7 @@ import (
 	"github.com/gatehouse-registry/gatehouse/admission/name"
 	"github.com/gatehouse-registry/gatehouse/admission/pack"
 	"github.com/gatehouse-registry/gatehouse/admission/rule"
+	"github.com/gatehouse-registry/gatehouse/internal/durable"
 	"github.com/gatehouse-registry/gatehouse/registry"
 	"github.com/gatehouse-registry/gatehouse/registry/client"
 )
@@ -150,7 +151,7 @@ func swap(stage, target string) error {
 		}
 		return err
 	}
-	if err := syncFolder(filepath.Dir(target)); err != nil || !replaced {
+	if err := durable.SyncFolder(filepath.Dir(target)); err != nil || !replaced {
 		return err
 	}
 	return os.RemoveAll(old)

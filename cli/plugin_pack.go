@@ -14,6 +14,7 @@ import (
 
 	"github.com/gatehouse-registry/gatehouse/admission/pack"
 	"github.com/gatehouse-registry/gatehouse/digest"
+	"github.com/gatehouse-registry/gatehouse/internal/durable"
 )
 
 // pluginPack writes a pack as other OCI tools publish it.
@@ -126,5 +127,5 @@ func copyFile(from, to string) error {
 	if err != nil {
 		return err
 	}
-	return writeDurably(to, content, 0o644)
+	return durable.Replace(to, content, 0o644)
 }

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/gatehouse-registry/gatehouse/internal/durable"
 	"github.com/gatehouse-registry/gatehouse/registry"
 	"github.com/gatehouse-registry/gatehouse/registry/client"
 )
@@ -79,7 +80,7 @@ func (e *Env) saveSessions(s sessions) error {
 	if err != nil {
 		return err
 	}
-	return writeDurably(filepath.Join(dir, sessionFile), append(text, '\n'), 0o600)
+	return durable.Replace(filepath.Join(dir, sessionFile), append(text, '\n'), 0o600)
 }
 
 // client is a client of the server that the user is signed in at. GATEHOUSE_SERVER and GATEHOUSE_TOKEN stand in for the

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"github.com/gatehouse-registry/gatehouse/internal/durable"
 )
 
 // Names in the data directory. blobs/ and uploads/ belong to blobstore/fs.
@@ -48,32 +50,5 @@ func saveSecret(path, secret string) (string, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", err
 	}
-	return secret, writeDurably(path, []byte(secret+"\n"), 0o600)
-}
-
-// writeDurably replaces a file so that after a crash either the old or the new content is there.
-func writeDurably(path string, content []byte, mode fs.FileMode) error {
-	dir := filepath.Dir(path)
-	f, err := os.CreateTemp(dir, "."+filepath.Base(path)+".*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name())
-	_, err = f.Write(content)
-	err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close())
-	if err != nil {
-		return err
-	}
-	if err := os.Rename(f.Name(), path); err != nil {
-		return err
-	}
-	return syncFolder(dir)
-}
-
-func syncFolder(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return secret, durable.Replace(path, []byte(secret+"\n"), 0o600)
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-registry/gatehouse/admission/limit"
+	"github.com/gatehouse-registry/gatehouse/internal/durable"
 	"github.com/gatehouse-registry/gatehouse/registry"
 	"github.com/gatehouse-registry/gatehouse/registry/blobstore/fs"
 	"github.com/gatehouse-registry/gatehouse/registry/metastore"
@@ -68,7 +69,7 @@ func openWith(ctx context.Context, c Config, version string, log *slog.Logger, c
 		return s, err
 	}
 	s.closers = append(s.closers, func() error { return os.Remove(c.path(AddressFile)) })
-	return s, writeDurably(c.path(AddressFile), []byte(s.URL()+"\n"), 0o600)
+	return s, durable.Replace(c.path(AddressFile), []byte(s.URL()+"\n"), 0o600)
 }
 
 // openStores opens everything below the data directory, in the order in which it depends on each other.

@@ -22,6 +22,7 @@ import (
 	sigstoredsse "github.com/sigstore/sigstore/pkg/signature/dsse"
 
 	"github.com/gatehouse-registry/gatehouse/admission/receipt"
+	"github.com/gatehouse-registry/gatehouse/internal/durable"
 )
 
 const (
@@ -145,35 +146,9 @@ func create(dir, path string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	tmp, err := os.CreateTemp(dir, ".receipt-key-*") // mode 0600
-	if err != nil {
+	text := pem.EncodeToMemory(&pem.Block{Type: pemType, Bytes: der})
+	if err := durable.Create(path, text, 0o600); !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	defer os.Remove(tmp.Name())
-	err = pem.Encode(tmp, &pem.Block{Type: pemType, Bytes: der})
-	if err == nil {
-		err = tmp.Sync()
-	}
-	if closeErr := tmp.Close(); err == nil {
-		err = closeErr
-	}
-	if err != nil {
-		return err
-	}
-	if err := os.Link(tmp.Name(), path); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	return syncDir(dir)
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	err = d.Sync()
-	if closeErr := d.Close(); err == nil {
-		err = closeErr
-	}
-	return err
+	return nil
 }
