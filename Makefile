@@ -16,10 +16,10 @@ build: ## the one static binary
 demo: build ## the main job from publish to launch, every step checked
 	$(GO) run -tags $(TAGS) ./cli/demo -sf $(BIN)
 
-test: lint ## every test, the race detector where there is a C compiler, and each fuzz target for FUZZTIME
+test: lint ## every test, the race detector where there is a C compiler, and the fuzz targets for a few seconds
 	$(GO) test -tags $(TAGS) ./...
 	$(MAKE) race
-	$(MAKE) fuzz
+	@sh scripts/fuzz.sh '$(GO)' '$(TAGS)' 10s 2s
 
 race: ## the packages with concurrency, under the race detector; CI always has a C compiler
 	@sh scripts/race.sh '$(GO)' '$(TAGS)'
