@@ -4,7 +4,7 @@
 set -eu
 sf=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
 root=$(cd "$(dirname "$0")/.." && pwd)
-steps=${ACCEPT_STEPS:-signin,publish,refusals,project,install,submission,disable}
+steps=${ACCEPT_STEPS:-signin,publish,refusals,project,install,submission,disable,outside,builtin}
 work=$(mktemp -d "${TMPDIR:-/tmp}/gatehouse-accept.XXXXXX")
 server=
 finish() {
