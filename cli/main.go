@@ -74,8 +74,13 @@ those bytes. The same binary is the server (sf serve), the client, and the launc
 	return root, opt
 }
 
-// finish gives every command the exit codes in its help and turns mistakes in its arguments into usage errors.
+// finish gives every command the exit codes in its help and turns mistakes in its arguments into usage errors. A command
+// that only holds others shows its help.
 func finish(c *cobra.Command) {
+	if !c.Runnable() {
+		c.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+		c.DisableFlagsInUseLine = true
+	}
 	if c.Long == "" {
 		c.Long = c.Short
 	}

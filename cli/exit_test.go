@@ -1,0 +1,117 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"testing"
+
+	"github.com/gatehouse-registry/gatehouse/admission/rule"
+	"github.com/gatehouse-registry/gatehouse/digest"
+	"github.com/gatehouse-registry/gatehouse/launchverify"
+	"github.com/gatehouse-registry/gatehouse/registry"
+)
+
+// denied is the refusal of a gate by one rule.
+func denied(gate rule.Gate, id rule.ID) error {
+	var r rule.Report
+	r.Add(rule.Violation{Rule: id, Message: "found"})
+	return r.Decide(gate, rule.Subject{Name: "a/b"}, nil).Err()
+}
+
+func TestExitCodes(t *testing.T) {
+	decision := rule.Decision{Gate: rule.Submission}
+	for _, test := range []struct {
+		name string
+		err  error
+		exit int
+		code registry.Code
+	}{
+		{"nothing", nil, 0, ""},
+		{"anything", errors.New("x"), 1, registry.Internal},
+		{"a file that is not there", fs.ErrNotExist, 1, registry.Internal},
+		{"usage", usagef("x"), 2, registry.Invalid},
+		{"gate 1", denied(rule.Publish, "manifest.name"), 3, registry.AdmissionDenied},
+		{"gate 1: a clash", denied(rule.Publish, "publish.version.taken"), 6, registry.VersionImmutable},
+		{"gate 1: not theirs", denied(rule.Publish, "publish.owner"), 4, registry.Denied},
+		{"gate 1: too large", denied(rule.Publish, "archive.limit.files"), 3, registry.TooLarge},
+		{"gate 2", denied(rule.Submission, "job.root.object"), 3, registry.AdmissionDenied},
+		{"the server's gate", &registry.Error{Code: registry.AdmissionDenied, Detail: decision}, 3, registry.AdmissionDenied},
+		{"the server's gate, malformed", &registry.Error{Code: registry.ManifestInvalid, Detail: decision}, 3, registry.ManifestInvalid},
+		{"the server's gate, a clash", &registry.Error{Code: registry.VersionImmutable, Detail: decision}, 6, registry.VersionImmutable},
+		{"not signed in", registry.Errorf(registry.Unauthorized, "x"), 4, registry.Unauthorized},
+		{"forbidden", fmt.Errorf("a/b: %w", registry.Errorf(registry.Denied, "x")), 4, registry.Denied},
+		{"not found", registry.Errorf(registry.NotFound, "x"), 5, registry.NotFound},
+		{"other bytes", fmt.Errorf("x: %w", &digest.MismatchError{}), 7, registry.DigestInvalid},
+		{"interrupted", fmt.Errorf("x: %w", context.Canceled), 130, registry.Internal},
+		{"said already", exitStatus{42}, 42, registry.Internal},
+		{"launch", launchFailure{errors.New("x"), 126}, 126, registry.Internal},
+		{"launch: usage", launchFailure{&launchverify.UsageError{Message: "x"}, 2}, 2, registry.Invalid},
+	} {
+		if got := exitCode(test.err); got != test.exit {
+			t.Errorf("%s: exit %d, want %d", test.name, got, test.exit)
+		}
+		if test.err != nil && codeOf(test.err) != test.code {
+			t.Errorf("%s: code %s, want %s", test.name, codeOf(test.err), test.code)
+		}
+	}
+}
+
+// Every code of the registry has one of the exit codes that the help lists.
+func TestEveryCodeHasADocumentedExit(t *testing.T) {
+	for _, code := range registry.Codes() {
+		exit := exitCode(registry.Errorf(code, "x"))
+		if !strings.Contains(exitHelp, fmt.Sprintf("%d ", exit)) {
+			t.Errorf("%s exits with %d, which the help does not explain", code, exit)
+		}
+	}
+}
+
+// Programs get one JSON document, people text on stderr; a launch's refusal is one line.
+func TestReport(t *testing.T) {
+	var out, errOut bytes.Buffer
+	env := &Env{Out: &out, Err: &errOut, Vars: map[string]string{}}
+	err := denied(rule.Publish, "manifest.name")
+	report(env, true, err)
+	var doc struct {
+		Error    string
+		Code     registry.Code
+		Decision *rule.Decision
+	}
+	if jsonErr := json.Unmarshal(out.Bytes(), &doc); jsonErr != nil || doc.Decision == nil || len(doc.Decision.Violations) != 1 || doc.Code != registry.AdmissionDenied {
+		t.Errorf("%v: %s", jsonErr, out.String())
+	}
+	if errOut.Len() > 0 {
+		t.Errorf("stderr has %q", errOut.String())
+	}
+	out.Reset()
+	report(env, false, launchFailure{denied(rule.Launch, "launch.digest.tree"), 7})
+	if got := errOut.String(); strings.Count(got, "\n") != 1 || !strings.HasPrefix(got, "sf launch: refused: found [launch.digest.tree]") || out.Len() > 0 {
+		t.Errorf("stderr has %q, stdout %q", got, out.String())
+	}
+}
+
+// An elevated program reads and writes only where its administrator decided.
+func TestRestrict(t *testing.T) {
+	env := newEnv([]string{
+		"GATEHOUSE_HOME=/home/eve", "GATEHOUSE_CACHE=/etc", "GATEHOUSE_TRUST=/home/eve/key", "GATEHOUSE_TOKEN=x", "GATEHOUSE_SERVER=http://eve",
+		"XDG_CONFIG_HOME=/home/eve", "XDG_CACHE_HOME=/etc", "HOME=/home/eve", "PATH=/bin",
+	}, nil, nil, nil)
+	env.restrict()
+	home, err := env.home()
+	if err != nil || home != systemHome {
+		t.Errorf("home %q, %v", home, err)
+	}
+	for name, value := range env.Vars {
+		if strings.Contains(value, "eve") || value == "/etc" || name == "GATEHOUSE_TOKEN" {
+			t.Errorf("%s=%s is left", name, value)
+		}
+	}
+	if _, err := env.trust(""); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), systemHome) {
+		t.Errorf("trust: %v", err)
+	}
+}
