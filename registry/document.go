@@ -87,14 +87,21 @@ func (p place) below(member string) place {
 }
 
 // scanDocument requires that every reader sees the same document in the text: strict JSON, and no name that some
-// decoders take for a known one (Go's takes Layers, and layer\u017f, for layers). Errors: ManifestInvalid.
+// decoders take for a known one (Go's takes Layers, and layer\u017f, for layers). It bounds what the decoded document
+// takes: `{},` is three bytes of text and many of a descriptor. Errors: ManifestInvalid, TooLarge.
 func scanDocument(content []byte) error {
 	r := strictjson.NewReader(content, manifestScan)
 	var open []place
 	var member string
+	values := 0
 	for first := true; ; first = false {
 		t, err := r.Next()
+		if t.Type != strictjson.EndObject && t.Type != strictjson.EndArray && t.Type != strictjson.Key {
+			values++
+		}
 		switch {
+		case values > limit.JSONNodes:
+			return Errorf(TooLarge, "the manifest has more than %d values, the most that is allowed", limit.JSONNodes)
 		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:

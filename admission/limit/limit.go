@@ -38,7 +38,7 @@ const (
 	// YAMLClientDepth is the nesting at which the clients' own YAML reader crashes: 491 levels when nothing else
 	// is on its stack, a few less inside a client (measured with Python 3.11).
 	YAMLClientDepth = 480
-	JSONNodes       = 100_000 // values of a JSON document that is read into Python's value model
+	JSONNodes       = 100_000 // values of a JSON document that is read into Python's value model, and of an OCI manifest
 	Name            = 128     // characters of a pack's name or version: an OCI tag holds no more
 	Header          = 1 * MiB // all request headers together; a JobSpec travels in one
 	JSONBody        = 4 * MiB // a JSON request body
