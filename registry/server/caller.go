@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"net/http"
+	"net/url"
 	"strings"
 
 	"github.com/gatehouse-registry/gatehouse/admission/dialect"
@@ -35,12 +36,9 @@ func principal(ctx context.Context, s *registry.Service, r *http.Request) (auth.
 // it says about the caller goes into the context for callerOf.
 func withoutBase(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		first, rest, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
-		client, release, _ := strings.Cut(first, "@")
-		var c registry.Caller
-		if d, err := dialect.Parse(client); err == nil && d.Names().Client == client {
-			c = registry.Caller{Dialect: d, Release: release}
-			r = stripPath(r, rest)
+		c, stripped, ok := callerFromPath(r)
+		if ok {
+			r = stripped
 		} else {
 			c = callerFromAgent(r.UserAgent())
 		}
@@ -48,15 +46,22 @@ func withoutBase(next http.Handler) http.Handler {
 	})
 }
 
-// stripPath is the request with its first path element removed, the escaped form too.
-func stripPath(r *http.Request, rest string) *http.Request {
-	out := r.Clone(r.Context())
-	out.URL.Path = "/" + rest
-	if raw := r.URL.RawPath; raw != "" {
-		_, escaped, _ := strings.Cut(strings.TrimPrefix(raw, "/"), "/")
-		out.URL.RawPath = "/" + escaped
+// callerFromPath reads the base path and gives the request without it. The path is cut in its escaped form, and both
+// forms of what is left are made of that: a slash that is escaped must not be one for some readers and none for others.
+func callerFromPath(r *http.Request) (registry.Caller, *http.Request, bool) {
+	first, rest, _ := strings.Cut(strings.TrimPrefix(r.URL.EscapedPath(), "/"), "/")
+	client, release, _ := strings.Cut(first, "@")
+	d, err := dialect.Parse(client)
+	if err != nil || d.Names().Client != client || strings.Contains(release, "%") {
+		return registry.Caller{}, nil, false
 	}
-	return out
+	path, err := url.PathUnescape("/" + rest)
+	if err != nil {
+		return registry.Caller{}, nil, false
+	}
+	out := r.Clone(r.Context())
+	out.URL.Path, out.URL.RawPath = path, "/"+rest
+	return registry.Caller{Dialect: d, Release: release}, out, true
 }
 
 // callerFromAgent reads the User-Agent: tp names itself and its release, sf sends urllib's (wire.md 0).

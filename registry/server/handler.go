@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -40,7 +41,7 @@ func newHandler(svc *registry.Service, version string, log *slog.Logger) http.Ha
 			}
 		}
 	}
-	engine.Use(recoverPanics(answer), authenticate(svc, answer))
+	engine.Use(recoverPanics(answer, log), authenticate(svc, answer), checkQuery(answer), guardBody)
 	install(engine, routes(a), wrap)
 	protocol := oci.New(oci.Options{Service: svc, Log: log, Principal: func(r *http.Request) (auth.Principal, error) {
 		return auth.PrincipalOf(r.Context()), nil
@@ -49,34 +50,38 @@ func newHandler(svc *registry.Service, version string, log *slog.Logger) http.Ha
 	engine.GET("/v2", gin.WrapH(http.RedirectHandler("/v2/", http.StatusMovedPermanently)))
 	engine.GET("/healthz", func(c *gin.Context) { c.String(http.StatusOK, "ok\n") })
 	engine.GET("/readyz", wrap(a.Ready))
-	engine.NoRoute(wrap(a.NoRoute))
+	engine.NoRoute(func(c *gin.Context) { answer(formOf(c.Request.URL.Path), c, a.NoRoute(c)) })
 	return withRequestID(logRequests(log, withoutBase(engine)))
 }
 
 // answerFunc answers a request with an error and ends its handling.
 type answerFunc func(httperr.Form, *gin.Context, error)
 
+// isOCI reports whether a path belongs to the distribution protocol.
+func isOCI(path string) bool { return path == "/v2" || strings.HasPrefix(path, "/v2/") }
+
 // formOf is the form of a route's errors.
 func formOf(path string) httperr.Form {
-	if strings.HasPrefix(path, "/v2/") {
+	if isOCI(path) {
 		return httperr.OCI
 	}
 	return httperr.API
 }
 
-// open lists the routes below /api that need no sign-in.
-var open = map[string]bool{"/api/version": true}
+// open lists the routes that need no sign-in and look at no credentials.
+var open = map[string]bool{"/api/version": true, "/healthz": true, "/readyz": true}
 
-// authenticate puts the principal into the request's context. A credential that is not valid is refused at once;
-// below /api having none is refused too, so that no handler can forget to ask.
+// authenticate puts the principal into the request's context. A credential that is not valid is refused at once. Having
+// none is refused too, on every route that open does not list, so that no handler can forget to ask. What counts is the
+// route that serves the request, not how its path is spelled.
 func authenticate(svc *registry.Service, answer answerFunc) gin.HandlerFunc {
 	return func(c *gin.Context) {
-		path := c.Request.URL.Path
-		if open[path] {
+		path, route := c.Request.URL.Path, c.FullPath()
+		if open[route] {
 			return
 		}
 		p, err := principal(c.Request.Context(), svc, c.Request)
-		if err == nil && p.Anonymous() && strings.HasPrefix(path, "/api/") {
+		if err == nil && p.Anonymous() && (route != "" || strings.HasPrefix(path, "/api/")) {
 			err = registry.Errorf(registry.Unauthorized, "not signed in: send a token (sf login)")
 		}
 		if err != nil {
@@ -87,15 +92,29 @@ func authenticate(svc *registry.Service, answer answerFunc) gin.HandlerFunc {
 	}
 }
 
-// recoverPanics answers a panic as an internal error in the form of the route; httperr logs its stack.
-func recoverPanics(answer answerFunc) gin.HandlerFunc {
+// checkQuery refuses a query that can't be read whole: net/url leaves out what is malformed, and a request without its
+// version means the latest.
+func checkQuery(answer answerFunc) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		if _, err := url.ParseQuery(c.Request.URL.RawQuery); err != nil {
+			answer(formOf(c.Request.URL.Path), c, registry.Errorf(registry.Invalid, "query: %w", err))
+		}
+	}
+}
+
+// recoverPanics answers a panic as an internal error in the form of the route; httperr logs its stack. When a part of an
+// answer is out, the connection is dropped: the client must not take that part for the whole.
+func recoverPanics(answer answerFunc, log *slog.Logger) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		defer func() {
-			v := recover()
-			if v == http.ErrAbortHandler {
+			switch v := recover(); {
+			case v == nil:
+			case v == http.ErrAbortHandler:
 				panic(v) // net/http's own way to drop a connection
-			}
-			if v != nil && !c.Writer.Written() {
+			case c.Writer.Written():
+				log.ErrorContext(c.Request.Context(), "panic in the middle of an answer", "panic", v, "stack", string(debug.Stack()))
+				panic(http.ErrAbortHandler)
+			default:
 				answer(formOf(c.Request.URL.Path), c, fmt.Errorf("panic: %v\n%s", v, debug.Stack()))
 			}
 		}()

@@ -204,7 +204,7 @@ func TestMemoryOfHostileInput(t *testing.T) {
 		"headers beyond their limit":       {call{as: "alice", method: http.MethodGet, path: "/api/whoami", header: map[string]string{"X-Long": strings.Repeat("x", 2*limit.MiB)}}, 431},
 		"path beyond the limit of headers": {call{as: "alice", method: http.MethodGet, path: "/api/plugins/" + strings.Repeat("x", 2*limit.MiB)}, 431},
 		"path of 900 KiB":                  {call{as: "alice", method: http.MethodGet, path: "/api/plugins/alice/" + strings.Repeat("x", 900*limit.KiB)}, 404},
-		"query of 900 KiB":                 {call{as: "alice", method: http.MethodGet, path: "/v2/alice/unknown/tags/list?" + strings.Repeat("a=b&", 225*limit.KiB)}, 404},
+		"query of 900 KiB":                 {call{as: "alice", method: http.MethodGet, path: "/v2/alice/unknown/tags/list?" + strings.Repeat("a=b&", 225*limit.KiB)}, 422},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
