@@ -4,7 +4,6 @@ package launchverify
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -56,7 +55,7 @@ func (l *launch) stage(ctx context.Context, p *plan) (why string, err error) {
 	if p.Foreground {
 		defer takeTerminal(l.o.Stdin)
 	}
-	if err := json.NewEncoder(toStage).Encode(p); err != nil {
+	if err := p.send(toStage); err != nil {
 		err = fmt.Errorf("tell the stage: %w", err)
 		return "", errors.Join(err, toStage.Close(), cmd.Wait())
 	}
@@ -100,8 +99,10 @@ func (l *launch) follow(ctx context.Context, cmd *exec.Cmd, from *os.File) (why 
 		case m.Decision != nil:
 			l.rec.Decision = m.Decision
 		case m.Exec != nil:
-			l.rec.Started, l.rec.StartedAt = m.Exec.Error == "", time.Now().UTC()
 			stop()
+			if m.Exec.Error == "" {
+				l.rec.Started, l.rec.StartedAt = true, time.Now().UTC()
+			}
 		}
 		last = m
 	})

@@ -2,6 +2,7 @@ package launchverify
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -217,4 +218,70 @@ func TestLaunchForAnotherUser(t *testing.T) {
 			t.Errorf("a spec that only root may read: %v", err)
 		}
 	})
+}
+
+// sealVerb makes the test program a stage that seals its root while somebody holds a file in it open for writing.
+const sealVerb = "seal"
+
+func sealed(mode, root string) int {
+	private, err := protect(&plan{Mode: Mode(mode), Root: root}, 1<<20)
+	if err != nil {
+		fmt.Println("protect:", err)
+		return 1
+	}
+	file := filepath.Join(root, "file")
+	f, err := os.Create(file)
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	// A mapping outlives the descriptor it was made with.
+	if err := f.Truncate(4096); err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	mapped, err := unix.Mmap(int(f.Fd()), 0, 4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	for _, release := range []func() error{f.Close, func() error { return unix.Munmap(mapped) }} {
+		if err := private.seal(); !errors.Is(err, unix.EBUSY) {
+			fmt.Println("sealed under a writer:", err)
+			return 1
+		}
+		if err := release(); err != nil {
+			fmt.Println(err)
+			return 1
+		}
+	}
+	if err := private.seal(); err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	if err := openWrite(file); !errors.Is(err, unix.EROFS) {
+		fmt.Println("the sealed root can be written to:", err)
+		return 1
+	}
+	return 0
+}
+
+// Nobody who could still write survives the sealing, and what is hashed afterwards is what the job reads. (design.md
+// 8, invariant 8)
+func TestSealing(t *testing.T) {
+	for _, mode := range modes(t) {
+		if mode == ModePrivateCopy {
+			continue
+		}
+		root, err := mountPoint(mode, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command("/proc/self/exe", sealVerb, string(mode), root)
+		cmd.Env = []string{noWait}
+		cmd.SysProcAttr = namespaces(&plan{Mode: mode})
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%s: %v\n%s", mode, err, out)
+		}
+	}
 }

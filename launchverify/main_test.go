@@ -1,3 +1,5 @@
+//go:build linux
+
 package launchverify
 
 import (
@@ -42,6 +44,9 @@ func TestMain(m *testing.M) {
 	}
 	if len(os.Args) > 4 && os.Args[1] == attackVerb {
 		os.Exit(attack(os.Args[2], os.Args[3], os.Args[4]))
+	}
+	if len(os.Args) > 3 && os.Args[1] == sealVerb {
+		os.Exit(sealed(os.Args[2], os.Args[3]))
 	}
 	// Under the race detector every program waits for a second at its end; the many that these tests start need not.
 	stageEnv = append(stageEnv, noWait)
@@ -373,6 +378,8 @@ type seen struct {
 	Caps        string            // effective capabilities
 	Bounding    string
 	NoNewPrivs  string
+	Latin       []byte // the variable LATIN
+	LastArg     []byte
 	UID         int
 	PID         int
 }
@@ -389,6 +396,7 @@ func look(path string) int {
 		s.Env[name] = value
 	}
 	s.Descriptors = descriptors()
+	s.Latin, s.LastArg = []byte(os.Getenv("LATIN")), []byte(os.Args[len(os.Args)-1])
 	filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
 		rel, _ := filepath.Rel(dir, p)
 		if err != nil || rel == "." {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/gatehouse-registry/gatehouse/admission/dialect"
@@ -50,6 +51,62 @@ func (p identityPlan) identity() identity { return identity{p.User, p.Other} }
 type pinned struct {
 	receipt.Pin
 	Tree string
+}
+
+// wirePlan is a plan in transit as JSON. Paths, arguments and variables may hold any bytes, which JSON texts can't.
+type wirePlan struct {
+	Plan         plan
+	Root, JobDir []byte
+	Trees        [][]byte // of Plugins, then of Recipes
+	Binds        [][]byte
+	Command, Env [][]byte
+}
+
+func (p *plan) send(w io.Writer) error {
+	wire := wirePlan{
+		Plan: *p, Root: []byte(p.Root), JobDir: []byte(p.JobDir),
+		Binds: rawTexts(p.Binds), Command: rawTexts(p.Command), Env: rawTexts(p.Env),
+	}
+	for _, one := range slices.Concat(p.Plugins, p.Recipes) {
+		wire.Trees = append(wire.Trees, []byte(one.Tree))
+	}
+	return json.NewEncoder(w).Encode(wire)
+}
+
+func receivePlan(r io.Reader) (plan, error) {
+	var wire wirePlan
+	if err := json.NewDecoder(r).Decode(&wire); err != nil {
+		return plan{}, fmt.Errorf("read the plan: %w", err)
+	}
+	p := wire.Plan
+	if len(wire.Trees) != len(p.Plugins)+len(p.Recipes) {
+		return plan{}, fmt.Errorf("read the plan: %d trees of %d packs", len(wire.Trees), len(p.Plugins)+len(p.Recipes))
+	}
+	for i := range p.Plugins {
+		p.Plugins[i].Tree = string(wire.Trees[i])
+	}
+	for i := range p.Recipes {
+		p.Recipes[i].Tree = string(wire.Trees[len(p.Plugins)+i])
+	}
+	p.Root, p.JobDir = string(wire.Root), string(wire.JobDir)
+	p.Binds, p.Command, p.Env = goTexts(wire.Binds), goTexts(wire.Command), goTexts(wire.Env)
+	return p, nil
+}
+
+func rawTexts(texts []string) [][]byte {
+	raw := make([][]byte, len(texts))
+	for i, t := range texts {
+		raw[i] = []byte(t)
+	}
+	return raw
+}
+
+func goTexts(raw [][]byte) []string {
+	texts := make([]string, len(raw))
+	for i, r := range raw {
+		texts[i] = string(r)
+	}
+	return texts
 }
 
 // report is one message of the stage to the agent. Each comes at most once, in this order, as far as the launch goes.

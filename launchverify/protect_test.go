@@ -1,3 +1,5 @@
+//go:build linux
+
 package launchverify
 
 import (
@@ -10,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
@@ -37,7 +40,8 @@ func TestWhatTheCommandSees(t *testing.T) {
 		o.modes, o.Binds = []Mode{mode}, []string{"extra", "absent"}
 		o.KeepEnv = []string{"FORGE_RECIPE_PATH", "FORGE_WORK_DIR"}
 		o.Env = append(o.Env, "PYTHONPATH=/evil", "PYTHONPATH=/evil2", "FORGE_CAPSULE_VERIFIED=x", "FORGE_RECIPE_PATH=/kept",
-			"TUNEPLANE_RECIPE_PATH=/evil", "PYTHONPYCACHEPREFIX=/evil", "FORGE_WORK_DIR="+r.job, "STARFORGE_ENABLED=0")
+			"TUNEPLANE_RECIPE_PATH=/evil", "PYTHONPYCACHEPREFIX=/evil", "FORGE_WORK_DIR="+r.job, "STARFORGE_ENABLED=0", "LATIN=\xe9")
+		o.Command = append(o.Command, "caf\xe9")
 		rec, err := r.launch(o)
 		s, ran := r.saw()
 		if err != nil || !ran {
@@ -45,6 +49,9 @@ func TestWhatTheCommandSees(t *testing.T) {
 		}
 		if s.Dir != rec.Root || s.Env["FORGE_WORK_DIR"] != rec.Root || s.Env["PWD"] != rec.Root || rec.Root == r.job {
 			t.Errorf("directory %q, FORGE_WORK_DIR %q, PWD %q, expected the root %q", s.Dir, s.Env["FORGE_WORK_DIR"], s.Env["PWD"], rec.Root)
+		}
+		if !slices.Equal([]byte(s.Latin), []byte("\xe9")) || !slices.Equal(s.LastArg, []byte("caf\xe9")) {
+			t.Errorf("bytes that are not UTF-8 arrived as %q and %q", s.Latin, s.LastArg)
 		}
 		want := map[string]string{"experiments/": "", "common/": "", "extra/": ""}
 		for p, sum := range sums(t, filepath.Join(r.base, "published", "lab", "alpha")) {
@@ -233,6 +240,54 @@ func TestSpecFolder(t *testing.T) {
 		if !slices.Equal(violated(err), []rule.ID{c.want}) || ExitCode(rec, err) != 3 {
 			t.Errorf("%s: got %v, expected %s", name, err, c.want)
 		}
+	}
+}
+
+// However hostile a job directory is, a launch answers with a rule, starts nothing and leaves nothing behind.
+func TestHostileJobDirectories(t *testing.T) {
+	for name, c := range map[string]struct {
+		spoil func(r *rig, dir string)
+		want  rule.ID
+		code  int
+	}{
+		"10,001 files more": {func(r *rig, dir string) {
+			for i := range 10_001 {
+				os.WriteFile(filepath.Join(dir, strconv.Itoa(i)), nil, 0o644)
+			}
+		}, "launch.plugin.unreadable", 3},
+		"a name that is not UTF-8": {func(r *rig, dir string) { os.WriteFile(dir+"/a\xff.py", nil, 0o644) }, "launch.digest.content", 7},
+		"a FIFO":                   {func(r *rig, dir string) { syscall.Mkfifo(dir+"/pipe", 0o644) }, "launch.plugin.special", 3},
+		"a link that goes round":   {func(r *rig, dir string) { os.Symlink("loop", dir+"/loop") }, "launch.plugin.link", 3},
+		"a link to the outside":    {func(r *rig, dir string) { os.Symlink("/etc/passwd", dir+"/passwd") }, "launch.plugin.link", 3},
+		"the plugins' folder is a link": {func(r *rig, dir string) {
+			os.Rename(filepath.Dir(dir), r.base+"/plugins")
+			os.Symlink(r.base+"/plugins", filepath.Dir(dir))
+		}, "launch.plugin.link", 3},
+		"the plugins' folder is a file": {func(r *rig, dir string) {
+			os.RemoveAll(filepath.Dir(dir))
+			os.WriteFile(filepath.Dir(dir), nil, 0o644)
+		}, "launch.plugin.missing", 3},
+		"a file deep down": {func(r *rig, dir string) {
+			deep := dir + strings.Repeat("/d", 400)
+			os.MkdirAll(deep, 0o755)
+			os.WriteFile(deep+"/f", nil, 0o644)
+		}, "launch.digest.content", 7},
+	} {
+		r := newRig(t, dialect.Forge)
+		r.spec(r.plugin("lab/alpha", true, nil))
+		r.sign()
+		c.spoil(r, filepath.Join(r.job, "forge_plugins", "alpha"))
+		rec, err := r.launch(r.options())
+		if !slices.Contains(violated(err), c.want) || ExitCode(rec, err) != c.code {
+			t.Errorf("%s: got %v (exit code %d), expected %s", name, err, ExitCode(rec, err), c.want)
+		}
+		if err != nil && (strings.Contains(err.Error(), "\n") || !utf8.ValidString(err.Error())) {
+			t.Errorf("%s: more than one line, or bytes from outside: %q", name, err)
+		}
+		if _, ran := r.saw(); ran || rec.Started {
+			t.Errorf("%s: the command ran", name)
+		}
+		nothingLeft(t, r)
 	}
 }
 

@@ -41,7 +41,7 @@ type Record struct {
 	SpecBytes digest.Digest `json:"specBytes,omitzero"`
 
 	Mode Mode `json:"mode,omitempty"`
-	// Unavailable says, for each better mode, why the node does not allow it.
+	// Unavailable says, for each better mode that was tried, why the node does not allow it.
 	Unavailable map[Mode]string `json:"unavailable,omitempty"`
 	// PIDNamespace says that the job had a process namespace of its own; otherwise its processes were tracked
 	// as descendants.

@@ -272,6 +272,7 @@ func (l *launch) protected(ctx context.Context, p *plan, store *cache) error {
 			p.Mode, p.PIDNamespace = mode, pidNamespace
 			why, err := l.attempt(ctx, p, store)
 			if why == "" {
+				delete(l.rec.Unavailable, mode) // of its two forms the second was allowed
 				return err
 			}
 			l.rec.Unavailable[mode] = why
@@ -301,5 +302,8 @@ func (l *launch) attempt(ctx context.Context, p *plan, store *cache) (why string
 	p.Env = env.vars
 	l.rec.Mode, l.rec.PIDNamespace, l.rec.Root = p.Mode, p.PIDNamespace, p.Root
 	l.rec.RemovedEnv, l.rec.SetEnv = append([]string{}, env.removed...), env.set
-	return l.stage(ctx, p)
+	if why, err = l.stage(ctx, p); why != "" {
+		l.rec.Mode, l.rec.PIDNamespace, l.rec.Root = "", false, ""
+	}
+	return why, err
 }

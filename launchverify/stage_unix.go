@@ -44,7 +44,7 @@ func Stage(args []string) (handled bool, code int) {
 	}
 	s := &stage{out: json.NewEncoder(out), signals: make(chan os.Signal, 16)}
 	signal.Notify(s.signals, append(ending, personal...)...)
-	if err := json.NewDecoder(in).Decode(&s.plan); err != nil {
+	if s.plan, err = receivePlan(in); err != nil {
 		return true, exitUsage
 	}
 	gone := make(chan struct{})
