@@ -40,8 +40,8 @@ func (s *Service) PublishArchive(ctx context.Context, p auth.Principal, owner st
 		return v, nil, err
 	}
 	defer func() { err = errors.Join(err, c.close()) }()
-	if err := s.gate(ctx, p, c); err != nil {
-		return v, nil, err
+	if err := s.gate(ctx, c); err != nil {
+		return v, nil, s.refused(ctx, p, c, err)
 	}
 	a, err := s.storeArtifact(ctx, c)
 	if err != nil {
@@ -71,7 +71,7 @@ func (s *Service) receive(ctx context.Context, body io.Reader, max int64) (id st
 }
 
 // gate refuses early, before anything is stored; publish decides again when it commits.
-func (s *Service) gate(ctx context.Context, p auth.Principal, c candidate) error {
+func (s *Service) gate(ctx context.Context, c candidate) error {
 	var decision admission.Decision
 	err := s.meta.View(ctx, func(tx Tx) (err error) {
 		decision, err = s.decide(tx, c)
@@ -80,7 +80,7 @@ func (s *Service) gate(ctx context.Context, p auth.Principal, c candidate) error
 	if err != nil {
 		return err
 	}
-	return s.refused(ctx, p, c, decision.Err())
+	return decision.Err()
 }
 
 // refused records a refusal of gate 1 and passes the error on.
@@ -155,19 +155,20 @@ func (s *Service) putPack(ctx context.Context, p auth.Principal, m Manifest, doc
 		return m, err
 	}
 	defer c.close()
-	if err := s.gate(ctx, p, c); err != nil {
-		return m, err
-	}
-	if ref.Tag == "" {
+	err = s.gate(ctx, c)
+	if err == nil && ref.Tag == "" {
 		return m, s.putArtifact(ctx, p, m, doc, ref, content)
 	}
-	if _, _, err = s.publish(ctx, p, c, a); err != nil {
-		if again, _ := s.sameVersion(ctx, m, ref.Tag); again {
-			return m, nil // a push of the same manifest won the race
-		}
-		return m, s.refused(ctx, p, c, err)
+	if err == nil {
+		_, _, err = s.publish(ctx, p, c, a)
 	}
-	return m, nil
+	if err == nil {
+		return m, nil
+	}
+	if again, _ := s.sameVersion(ctx, m, ref.Tag); again {
+		return m, nil // a push of the same manifest won the race
+	}
+	return m, s.refused(ctx, p, c, err)
 }
 
 // sameVersion reports whether the tag is a version with this very manifest: a client that lost the first answer may
