@@ -37,7 +37,11 @@ func jobEnvironment(env []string, d dialect.Dialect, root, outputs string, keep 
 		}
 	}
 	e := environment{set: []string{prefix + "WORK_DIR=" + root, "PWD=" + root}}
-	if value, _ := lookup(env, prefix+"OUT_DIR"); value == "" {
+	out, _ := lookup(env, prefix+"OUT_DIR")
+	if abs, err := filepath.Abs(out); out != "" && err == nil {
+		outputs = abs // the job has another current directory than we do
+	}
+	if out != outputs {
 		e.set = append(e.set, prefix+"OUT_DIR="+outputs)
 	}
 	for _, name := range pythonSwitches {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode"
 
 	"github.com/gatehouse-registry/gatehouse/admission/rule"
 )
@@ -43,10 +44,27 @@ type commandError struct {
 func (e *commandError) Error() string { return "command: " + e.err.Error() }
 func (e *commandError) Unwrap() error { return e.err }
 
+// lineError is an error on one line, whatever names from outside its text holds.
+type lineError struct{ err error }
+
+func (e *lineError) Error() string { return oneLine(e.err.Error()) }
+func (e *lineError) Unwrap() error { return e.err }
+
+// oneLine escapes what would break a line or is no text.
+func oneLine(s string) string {
+	s = strings.ToValidUTF8(strings.ReplaceAll(s, "\n", "; "), "\uFFFD")
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return '\uFFFD'
+		}
+		return r
+	}, s)
+}
+
 // refusal is the error of one violation that stands alone: what made further checks pointless.
 func refusal(id rule.ID, subject rule.Subject, format string, args ...any) error {
 	var report rule.Report
-	report.Add(rule.Violation{Rule: id, Message: fmt.Sprintf(format, args...)})
+	report.Add(rule.Violation{Rule: id, Message: oneLine(fmt.Sprintf(format, args...))})
 	return report.Decide(rule.Launch, subject, nil).Err()
 }
 

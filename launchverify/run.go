@@ -21,7 +21,7 @@ import (
 // Run launches a job: it checks everything, starts the command, and returns when nothing of it is left. The record
 // says what happened however it ends. The error is nil when the command ran to its end, whatever its exit code; a
 // *rule.Denied when gate 3 refused; a *UsageError for options that can't be followed. ExitCode turns both into the
-// code of the process. When ctx is cancelled before the command starts, Run gives up; afterwards only signals end
+// code of the process. An error's text is one line. When ctx is cancelled before the command starts, Run gives up; afterwards only signals end
 // the command.
 //
 // One Run at a time: it works with the rights and signals of the whole process.
@@ -31,8 +31,10 @@ func Run(ctx context.Context, o Options) (Record, error) {
 		Binds: []string{}, RemovedEnv: []string{}, SetEnv: []string{}, Unavailable: map[Mode]string{},
 	}
 	l := launch{o: o, rec: &rec}
-	err := l.run(ctx)
-	return rec, err
+	if err := l.run(ctx); err != nil {
+		return rec, &lineError{err}
+	}
+	return rec, nil
 }
 
 // launch carries one Run.
@@ -187,6 +189,7 @@ func (l *launch) pins(ctx context.Context) ([]receipt.Pin, error) {
 		return l.rcp.Plugins, nil
 	}
 	pins := []receipt.Pin{}
+	var unknown rule.Report
 	for _, ref := range l.job.spec.Plugins {
 		pin, err := l.o.Fetcher.Resolve(ctx, ref.ID, ref.Version)
 		if errors.Is(err, ErrNotFound) && ships(l.job.dialect, ref.ID) {
@@ -196,12 +199,19 @@ func (l *launch) pins(ctx context.Context) ([]receipt.Pin, error) {
 			}
 			pin, err = receipt.Pin{ID: ref.ID, Version: ref.Version, Kind: integrationKind, Content: content, RuntimeSupplied: true}, nil
 		}
+		if errors.Is(err, ErrNotFound) {
+			unknown.Add(rule.Violation{
+				Rule: "launch.pin.unknown", Field: "spec.plugins",
+				Message: fmt.Sprintf("the registry has no %.300q version %.200q", ref.ID, ref.Version),
+			})
+			continue
+		}
 		if err != nil {
 			return nil, fmt.Errorf("resolve %.300s@%.200s: %w", ref.ID, ref.Version, err)
 		}
 		pins = append(pins, pin)
 	}
-	return pins, nil
+	return pins, unknown.Decide(rule.Launch, l.job.subject(), nil).Err()
 }
 
 // integrationKind is the kind of what ships inside tuneplane's client.

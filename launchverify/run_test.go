@@ -5,7 +5,6 @@ package launchverify
 import (
 	"bytes"
 	"context"
-	"errors"
 	"io"
 	"maps"
 	"os"
@@ -83,7 +82,7 @@ func TestUnsigned(t *testing.T) {
 		t.Errorf("another version in the registry (%s): %v", changed.Content, err)
 	}
 	r.shelf.down = true
-	if rec, err := r.launch(o); !errors.Is(err, ErrNotFound) || ExitCode(rec, err) != 5 || rec.Started {
+	if rec, err := r.launch(o); !slices.Contains(violated(err), "launch.pin.unknown") || ExitCode(rec, err) != 3 || rec.Started {
 		t.Errorf("nothing in the registry: %v (exit code %d)", err, ExitCode(rec, err))
 	}
 }
@@ -128,9 +127,15 @@ func TestCache(t *testing.T) {
 	if _, err := launch(); err != nil {
 		t.Fatalf("fetched again: %v", err)
 	}
+	if err := os.Symlink("/etc", filepath.Join(entry, "x")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := launch(); err != nil || r.shelf.fetched != 3 {
+		t.Fatalf("a link in the cache: %v, fetched %d times", err, r.shelf.fetched)
+	}
 	spoil()
 	rec, err := launch()
-	if err != nil || r.shelf.fetched != 3 {
+	if err != nil || r.shelf.fetched != 4 {
 		t.Errorf("damaged: %v, fetched %d times", err, r.shelf.fetched)
 	}
 	if s, ran := r.saw(); !ran || s.Files["forge_plugins/alpha/alpha_patch.py"] != sums(t, filepath.Join(r.base, "published/lab/alpha"))["alpha_patch.py"] {

@@ -255,19 +255,25 @@ func (s *stage) gather() (sources []*source, err error) {
 		if p.Tree == "" {
 			continue
 		}
-		src, err := cachedSource(p.Tree, path.Join(names.PluginsDir, p.Leaf()))
-		if err != nil {
+		if err := s.cached(p, path.Join(names.PluginsDir, p.Leaf()), &sources); err != nil {
 			return sources, err
 		}
-		sources = append(sources, src)
 	}
 	for _, p := range s.plan.Recipes {
-		src, err := cachedSource(p.Tree, path.Join(names.RecipesDir, p.ID))
-		if err != nil {
+		if err := s.cached(p, path.Join(names.RecipesDir, p.ID), &sources); err != nil {
 			return sources, err
 		}
-		sources = append(sources, src)
 	}
 	recipes, err := s.jobRecipes(who)
 	return append(sources, recipes...), err
+}
+
+// cached adds a pack of the node's cache. An entry that can't be taken is damaged; the agent fetches it again.
+func (s *stage) cached(p pinned, into string, sources *[]*source) error {
+	src, err := cachedSource(p.Tree, into)
+	if err != nil {
+		return refusal("launch.digest.copy", s.subject(), "%s: the node's cache is damaged: %v", p.Pin, err)
+	}
+	*sources = append(*sources, src)
+	return nil
 }

@@ -106,7 +106,7 @@ func (s *stage) inspect(folder string) admission.Injected {
 	case errors.Is(err, fs.ErrNotExist):
 		in.State = admission.InjectedAbsent
 	default:
-		in.State, in.Detail = admission.InjectedUnreadable, err.Error()
+		in.State, in.Detail = admission.InjectedUnreadable, oneLine(err.Error())
 	}
 	return in
 }

@@ -31,10 +31,20 @@ done
 url=$(cat "$work/data/address")
 token=$(cat "$work/data/admin-token")
 
-clients() {
-	"$root/testdata/interop/realclients/run.sh" --server "$url" --admin-token "$token" --steps "$steps" --json "$work/clients.json"
+# run NAME COMMAND…: shows a part's output, and keeps its counting last line for the summary.
+run() {
+	name=$1
+	shift
+	status=0
+	"$@" >"$work/part.log" 2>&1 || status=$?
+	cat "$work/part.log"
+	echo "accept: $name: $(tail -n 1 "$work/part.log")" | tee -a "$work/summary"
+	return "$status"
 }
-if clients >"$work/clients.log" 2>&1; then passed=1; else passed=0; fi
-cat "$work/clients.log"
-[ "$passed" = 1 ] || exit 1
-echo "accept: the clients' steps: $(tail -n 1 "$work/clients.log")"
+
+run clients "$root/testdata/interop/realclients/run.sh" --server "$url" --admin-token "$token" --steps "$steps"
+venv=${REALCLIENTS_VENV:-${XDG_CACHE_HOME:-$HOME/.cache}/realclients-venv}
+run launch "${PYTHON:-python3}" "$root/testdata/interop/launch/accept.py" --sf "$sf" --launcher "$venv/bin/forge-launch"
+run conformance "${GO:-go}" run -C "$root/registry/internal/conformance" . -server "$url" -user admin -password-file "$work/data/admin-token"
+echo
+cat "$work/summary"

@@ -52,6 +52,11 @@ var launchRules = []Info{
 		Source: "design.md 3", Gates: launchOnly, Ours: true, Fixed: true,
 	},
 	{
+		ID: "launch.pin.unknown", Title: "The registry has every version that the spec names.",
+		Fix:    "Publish the version, or lock one that the registry has.",
+		Source: "launch.md 5", Gates: launchOnly, Ours: true, Fixed: true,
+	},
+	{
 		ID: "launch.digest.pin", Title: "Receipt and spec pin the same plugins, by version and content digest.",
 		Fix:    "Submit the job again; without a receipt, lock the version that the registry has.",
 		Source: "design.md 6", Gates: launchOnly, Ours: true, Fixed: true,

@@ -1,0 +1,49 @@
+package launchverify
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/gatehouse-registry/gatehouse/admission/dialect"
+)
+
+// What steers where code comes from is taken out, however often it is there; where the job is and where it writes is
+// set; the rest passes, in its order.
+func TestJobEnvironment(t *testing.T) {
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name    string
+		env     []string
+		d       dialect.Dialect
+		keep    []string
+		vars    []string
+		removed []string
+	}{
+		{"nothing given", nil, dialect.Forge, nil,
+			[]string{"FORGE_WORK_DIR=/r", "PWD=/r", "FORGE_OUT_DIR=/job/e/outputs", "PYTHONDONTWRITEBYTECODE=1", "PYTHONNOUSERSITE=1"}, nil},
+		{"steered", []string{"B=2", "PYTHONPATH=x", "A=1", "PYTHONPATH=y", "TUNEPLANE_CAPSULE_VERIFIED=1", "PYTHONPYCACHEPREFIX="}, dialect.TunePlane, nil,
+			[]string{"B=2", "A=1", "TUNEPLANE_WORK_DIR=/r", "PWD=/r", "TUNEPLANE_OUT_DIR=/job/e/outputs", "PYTHONDONTWRITEBYTECODE=1", "PYTHONNOUSERSITE=1"},
+			[]string{"PYTHONPATH", "PYTHONPYCACHEPREFIX", "TUNEPLANE_CAPSULE_VERIFIED"}},
+		{"set already", []string{"FORGE_WORK_DIR=/elsewhere", "FORGE_OUT_DIR=/out", "PWD=/", "PYTHONNOUSERSITE=", "PYTHONDONTWRITEBYTECODE="}, dialect.Forge, nil,
+			[]string{"FORGE_OUT_DIR=/out", "FORGE_WORK_DIR=/r", "PWD=/r", "PYTHONDONTWRITEBYTECODE=1", "PYTHONNOUSERSITE=1"}, nil},
+		{"kept, but for where the job is", []string{"PYTHONPATH=x", "FORGE_RECIPE_PATH=y", "FORGE_WORK_DIR=/elsewhere", "PYTHONNOUSERSITE=0"}, dialect.Forge,
+			[]string{"PYTHONPATH", "FORGE_RECIPE_PATH", "FORGE_WORK_DIR", "PWD", "PYTHONNOUSERSITE"},
+			[]string{"PYTHONPATH=x", "FORGE_RECIPE_PATH=y", "PYTHONNOUSERSITE=0", "FORGE_WORK_DIR=/r", "PWD=/r", "FORGE_OUT_DIR=/job/e/outputs", "PYTHONDONTWRITEBYTECODE=1"}, nil},
+		{"a relative output directory", []string{"FORGE_OUT_DIR=out"}, dialect.Forge, nil,
+			[]string{"FORGE_WORK_DIR=/r", "PWD=/r", "FORGE_OUT_DIR=" + filepath.Join(here, "out"), "PYTHONDONTWRITEBYTECODE=1", "PYTHONNOUSERSITE=1"}, nil},
+	} {
+		got := jobEnvironment(c.env, c.d, "/r", outputsOf("/job", "e"), c.keep)
+		if diff := cmp.Diff(c.vars, got.vars); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", c.name, diff)
+		}
+		if diff := cmp.Diff(c.removed, got.removed); diff != "" {
+			t.Errorf("%s, removed (-want +got)\n%s", c.name, diff)
+		}
+	}
+}
