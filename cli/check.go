@@ -161,10 +161,7 @@ func (a app) printDecision(d admission.Decision) error {
 
 // describe is a subject on one line.
 func describe(s rule.Subject) string {
-	text := s.Name
-	if s.Version != "" {
-		text += " " + s.Version
-	}
+	text := printable(s.Name + " " + s.Version)
 	if s.Kind != "" {
 		text += fmt.Sprintf(" (%s, %s)", s.Kind, s.Dialect)
 	}

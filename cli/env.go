@@ -45,9 +45,20 @@ func (e *Env) paint(color, text string) string {
 	return "\x1b[" + color + "m" + text + "\x1b[0m"
 }
 
-// printable makes text of others harmless on a terminal: what is no visible character becomes one blank.
+// printable makes text of others harmless on a terminal: what is no visible character becomes a blank, and none stands at
+// an end.
 func printable(s string) string {
-	return strings.Join(strings.FieldsFunc(s, func(r rune) bool { return !unicode.IsGraphic(r) || r == unicode.ReplacementChar }), " ")
+	hidden := func(r rune) bool { return !unicode.IsGraphic(r) || r == unicode.ReplacementChar }
+	return strings.TrimSpace(strings.Join(strings.FieldsFunc(s, hidden), " "))
+}
+
+// printableLines is printable line by line.
+func printableLines(s string) string {
+	lines := strings.Split(s, "\n")
+	for i, line := range lines {
+		lines[i] = printable(line)
+	}
+	return strings.Join(lines, "\n")
 }
 
 // writeJSON prints a result for programs.

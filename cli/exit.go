@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/gatehouse-registry/gatehouse/admission/rule"
 	"github.com/gatehouse-registry/gatehouse/digest"
@@ -142,7 +141,7 @@ func report(env *Env, asJSON bool, err error) {
 		printDecision(env, *decision)
 		return
 	}
-	fmt.Fprintln(env.Err, env.paint(red, "sf: error:"), err)
+	fmt.Fprintln(env.Err, env.paint(red, "sf: error:"), printableLines(err.Error()))
 	if _, ok := errors.AsType[usageError](err); ok {
 		fmt.Fprintln(env.Err, "sf: hint: run the command with --help")
 	}
@@ -178,7 +177,7 @@ func writeErrorJSON(w io.Writer, err error, decision *rule.Decision) {
 
 // printDecision shows a gate's answer to a person: every violation with its fix, then the warnings.
 func printDecision(env *Env, d rule.Decision) {
-	what := strings.TrimSpace(d.Subject.Name + " " + d.Subject.Version)
+	what := printable(d.Subject.Name + " " + d.Subject.Version)
 	if !d.Allowed {
 		fmt.Fprintf(env.Err, "%s %s\n", env.paint(red, "sf: refused by the "+string(d.Gate)+" gate:"), what)
 	}
@@ -191,8 +190,8 @@ func printDecision(env *Env, d rule.Decision) {
 }
 
 func printViolation(env *Env, color, word string, v rule.Violation) {
-	fmt.Fprintf(env.Err, "  %s %s\n", env.paint(color, word+":"), v)
+	fmt.Fprintf(env.Err, "  %s %s\n", env.paint(color, word+":"), printable(v.String()))
 	if v.Hint != "" {
-		fmt.Fprintf(env.Err, "    hint: %s\n", v.Hint)
+		fmt.Fprintf(env.Err, "    hint: %s\n", printable(v.Hint))
 	}
 }

@@ -6,9 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/gatehouse-registry/gatehouse/admission/rule"
 	"github.com/gatehouse-registry/gatehouse/digest"
@@ -92,6 +94,22 @@ func TestReport(t *testing.T) {
 	report(env, false, launchFailure{denied(rule.Launch, "launch.digest.tree"), 7})
 	if got := errOut.String(); strings.Count(got, "\n") != 1 || !strings.HasPrefix(got, "sf launch: refused: found [launch.digest.tree]") || out.Len() > 0 {
 		t.Errorf("stderr has %q, stdout %q", got, out.String())
+	}
+}
+
+// What a pack or a server made up can't steer a terminal.
+func TestReportIsPrintable(t *testing.T) {
+	var errOut bytes.Buffer
+	env := &Env{Out: io.Discard, Err: &errOut, Vars: map[string]string{}}
+	var r rule.Report
+	r.Add(rule.Violation{Rule: "archive.path.control", File: "a\x1b]0;owned\x07b", Message: "found\x1b[2J", Hint: "\u202etxt"})
+	report(env, false, r.Decide(rule.Publish, rule.Subject{Name: "x\x1b[31m", Version: "1\r2"}, nil).Err())
+	report(env, false, registry.Errorf(registry.NotFound, "first\x1b[0m\nsecond\x08"))
+	if got := errOut.String(); strings.ContainsFunc(got, func(r rune) bool { return r != '\n' && !unicode.IsGraphic(r) }) {
+		t.Errorf("control characters get through: %q", got)
+	}
+	if got := errOut.String(); !strings.Contains(got, "first") || !strings.Contains(got, "\nsecond") || !strings.Contains(got, "hint: txt") {
+		t.Errorf("text is lost: %q", got)
 	}
 }
 
