@@ -28,9 +28,9 @@ func (a *API) NoRoute(c *gin.Context) error {
 	case isAPI && rest == logStream:
 		return registry.Errorf(registry.NotFound, "this registry keeps no job logs; the platform that runs the job does")
 	case isAPI && isOutside(rest), strings.HasPrefix(path, "/cli/"):
-		return registry.Errorf(registry.Outside, "Gatehouse is a registry of packs with an admission gate: %s %.200q is not part of it", c.Request.Method, path)
+		return registry.Errorf(registry.Outside, "Gatehouse is a registry of packs with an admission gate: %s %s is not part of it", registry.Shown(c.Request.Method), registry.Shown(path))
 	}
-	return registry.Errorf(registry.NotFound, "no such address: %s %.200q", c.Request.Method, path)
+	return registry.Errorf(registry.NotFound, "no such address: %s %s", registry.Shown(c.Request.Method), registry.Shown(path))
 }
 
 // isOutside matches whole path elements. Artifacts of a job are the platform's too.

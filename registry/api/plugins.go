@@ -82,6 +82,11 @@ func (a *API) GetPackage(c *gin.Context) error {
 	h.Set("Content-Type", "application/gzip")
 	h.Set("ETag", strconv.Quote(v.Layer.Digest.String()))
 	h.Set("X-Content-Digest", v.Content.String())
+	// It is given whole: no client of this route asks for a part, and net/http answers a range or a precondition that does
+	// not hold in a form that they can't show.
+	for _, name := range []string{"Range", "If-Match", "If-Unmodified-Since"} {
+		c.Request.Header.Del(name)
+	}
 	http.ServeContent(c.Writer, c.Request, "", time.Time{}, blob)
 	return nil
 }
