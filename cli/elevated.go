@@ -13,9 +13,10 @@ const systemHome = "/etc/gatehouse"
 // node's launch agent may be.
 func elevated() bool { return os.Getuid() != os.Geteuid() || os.Getgid() != os.Getegid() }
 
-// restrict takes from the environment of an elevated program whatever would let its caller choose where it reads and
-// writes. The job's own environment is not touched.
+// restrict takes from an elevated program whatever would let its caller choose where it reads and writes, whom it trusts and
+// which proxy sees its token: the process's own variables, all of them, and ours. The job gets its variables as they came.
 func (e *Env) restrict() {
+	os.Clearenv()
 	maps.DeleteFunc(e.Vars, func(name, _ string) bool {
 		return strings.HasPrefix(name, "GATEHOUSE_") || strings.HasPrefix(name, "XDG_") || name == "HOME"
 	})

@@ -16,10 +16,12 @@ type Env struct {
 	Out, Err io.Writer
 	Vars     map[string]string
 	Terminal bool // stderr is a terminal: progress and colour are welcome
+
+	environ []string // all variables as they came, for a job
 }
 
 func newEnv(environ []string, in io.Reader, out, errOut io.Writer) *Env {
-	env := &Env{In: in, Out: out, Err: errOut, Vars: make(map[string]string, len(environ))}
+	env := &Env{In: in, Out: out, Err: errOut, Vars: make(map[string]string, len(environ)), environ: environ}
 	for _, kv := range environ {
 		k, v, _ := strings.Cut(kv, "=")
 		env.Vars[k] = v

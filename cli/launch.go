@@ -34,6 +34,8 @@ const privateCopy = string(launchverify.ModePrivateCopy)
 // tokenVariable is not passed on to a job: its plugins are others' code.
 const tokenVariable = "GATEHOUSE_TOKEN"
 
+func isToken(variable string) bool { return strings.HasPrefix(variable, tokenVariable+"=") }
+
 // launch is gate 3 and the launch agent.
 func (a app) launch() *cobra.Command {
 	var f launchFlags
@@ -75,7 +77,7 @@ func (a app) runLaunch(ctx context.Context, f launchFlags, command []string) err
 		return err
 	}
 	record, err := launchverify.Run(ctx, o)
-	if o.Env != nil && len(o.Env) < len(os.Environ()) {
+	if slices.ContainsFunc(a.env.environ, isToken) && !slices.ContainsFunc(o.Env, isToken) {
 		record.RemovedEnv = append(record.RemovedEnv, tokenVariable)
 	}
 	if f.record != "" {
@@ -117,8 +119,9 @@ func (a app) launchOptions(f launchFlags, command []string) (launchverify.Option
 		return o, err
 	}
 	o.Policy = opt.Policy
+	o.Env = append([]string{}, a.env.environ...)
 	if !slices.Contains(f.keepEnv, tokenVariable) {
-		o.Env = slices.DeleteFunc(os.Environ(), func(kv string) bool { return strings.HasPrefix(kv, tokenVariable+"=") })
+		o.Env = slices.DeleteFunc(o.Env, isToken)
 	}
 	if o.CacheDir, err = a.env.cacheDir(f.cache); err != nil {
 		return o, err
