@@ -21,8 +21,8 @@ import (
 // Run launches a job: it checks everything, starts the command, and returns when nothing of it is left. The record
 // says what happened however it ends. The error is nil when the command ran to its end, whatever its exit code; a
 // *rule.Denied when gate 3 refused; a *UsageError for options that can't be followed. ExitCode turns both into the
-// code of the process. An error's text is one line. When ctx is cancelled before the command starts, Run gives up; afterwards only signals end
-// the command.
+// code of the process. An error's text is one line. When ctx is cancelled before the command starts, Run gives up;
+// afterwards only signals end the command.
 //
 // One Run at a time: it works with the rights and signals of the whole process.
 func Run(ctx context.Context, o Options) (Record, error) {
