@@ -221,16 +221,9 @@ func (f *fetcher) open(ctx context.Context) (*client.Client, error) {
 	if f.client != nil {
 		return f.client, nil
 	}
-	c, who, err := f.app.env.client()
+	c, err := f.app.env.ociClient(ctx)
 	if err != nil {
 		return nil, err
-	}
-	if who.Account == "" {
-		user, err := c.Whoami(ctx)
-		if err != nil {
-			return nil, err
-		}
-		c = c.As(user.Username)
 	}
 	f.client = c
 	return c, nil

@@ -79,7 +79,7 @@ func (a app) install(ctx context.Context, proj project, exp string, ref name.Ref
 			return err
 		}
 	}
-	c, _, err := a.env.client()
+	c, err := a.env.ociClient(ctx)
 	if err != nil {
 		return err
 	}

@@ -38,7 +38,7 @@ Both digests are compared with the unpacked files (exit 7 when one differs); the
 			if len(args) == 2 {
 				dir = args[1]
 			}
-			c, _, err := a.env.client()
+			c, err := a.env.ociClient(cmd.Context())
 			if err != nil {
 				return err
 			}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -84,7 +85,7 @@ func (e *Env) saveSessions(s sessions) error {
 }
 
 // client is a client of the server that the user is signed in at. GATEHOUSE_SERVER and GATEHOUSE_TOKEN stand in for the
-// stored session, as in CI; with them GATEHOUSE_ACCOUNT names the account, which only the OCI verbs need.
+// stored session, as in CI; GATEHOUSE_ACCOUNT may name the account beside them.
 func (e *Env) client() (*client.Client, session, error) {
 	s, err := e.loadSessions()
 	if err != nil {
@@ -107,4 +108,18 @@ func (e *Env) client() (*client.Client, session, error) {
 	}
 	c, err := client.New(client.Options{Server: server, Account: who.Account, Token: who.Token, UserAgent: "gatehouse/" + Version})
 	return c, who, err
+}
+
+// ociClient is client for the OCI protocol, whose sign-in needs the account's name. A token from the environment may come
+// without one; then the server is asked.
+func (e *Env) ociClient(ctx context.Context) (*client.Client, error) {
+	c, who, err := e.client()
+	if err != nil || who.Account != "" {
+		return c, err
+	}
+	user, err := c.Whoami(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return c.As(user.Username), nil
 }

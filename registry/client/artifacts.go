@@ -11,6 +11,7 @@ import (
 
 	ocidigest "github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"oras.land/oras-go/v2/errdef"
 	"oras.land/oras-go/v2/registry/remote"
 	"oras.land/oras-go/v2/registry/remote/auth"
 	"oras.land/oras-go/v2/registry/remote/errcode"
@@ -149,6 +150,9 @@ func (c *Client) Blob(ctx context.Context, repository string, d digest.Descripto
 
 // ociError turns an error of the protocol back into the one that the server had.
 func ociError(err error) error {
+	if errors.Is(err, errdef.ErrNotFound) { // oras-go's word for every 404
+		return &registry.Error{Code: registry.NotFound, Message: err.Error(), Err: err}
+	}
 	response, ok := errors.AsType[*errcode.ErrorResponse](err)
 	if !ok {
 		return unreachable(err)
