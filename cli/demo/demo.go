@@ -27,6 +27,7 @@ type demo struct {
 	sf, dir string
 	env     []string
 	server  *exec.Cmd
+	ended   chan error   // how the server ended
 	log     bytes.Buffer // of the server
 
 	address    string // of the registry
@@ -165,20 +166,24 @@ func (d *demo) startServer() error {
 		d.server = nil
 		return err
 	}
-	deadline := time.Now().Add(startTimeout)
+	d.ended = make(chan error, 1)
+	go func() { d.ended <- d.server.Wait() }()
+	deadline := time.After(startTimeout)
 	for {
-		address, err := os.ReadFile(d.path("data", "address"))
-		if err == nil {
+		if address, err := os.ReadFile(d.path("data", "address")); err == nil {
 			d.address = strings.TrimSpace(string(address))
 			return nil
 		}
-		switch {
-		case d.ctx.Err() != nil:
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-d.ctx.Done():
 			return d.ctx.Err()
-		case time.Now().After(deadline):
-			return fmt.Errorf("the registry did not come up in %s: %w", startTimeout, err)
+		case err := <-d.ended:
+			d.ended <- err
+			return fmt.Errorf("sf serve ended at once: %v", err)
+		case <-deadline:
+			return fmt.Errorf("the registry did not come up in %s", startTimeout)
 		}
-		time.Sleep(10 * time.Millisecond)
 	}
 }
 
@@ -187,10 +192,10 @@ func (d *demo) stopServer() error {
 	if d.server == nil {
 		return nil
 	}
-	if err := d.server.Process.Signal(syscall.SIGTERM); err != nil {
+	if err := d.server.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
 	}
-	if err := d.server.Wait(); err != nil {
+	if err := <-d.ended; err != nil {
 		return fmt.Errorf("sf serve: %w\n%s", err, d.log.String())
 	}
 	return nil
