@@ -29,13 +29,18 @@ func (f *checkFlags) add(cmd *cobra.Command) {
 // addWarnFlag adds the flag that softens rules.
 func addWarnFlag(cmd *cobra.Command, warn *[]string) {
 	cmd.Flags().StringSliceVar(warn, "warn", nil, "rules of ours that only warn, as on the server")
-	var soft []string
+	completeFlagBy(cmd, "warn", softenable)
+}
+
+// softenable lists the rules that may only warn.
+func softenable(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	var soft []cobra.Completion
 	for _, info := range rule.All() {
 		if info.Softenable() {
-			soft = append(soft, string(info.ID))
+			soft = append(soft, cobra.CompletionWithDesc(string(info.ID), info.Title))
 		}
 	}
-	completeFlag(cmd, "warn", soft)
+	return soft, cobra.ShellCompDirectiveNoFileComp
 }
 
 func (f checkFlags) options() (admission.CheckOptions, error) {

@@ -14,8 +14,12 @@ const completeTimeout = 2 * time.Second
 
 // completeFlag makes the shell offer the values of a flag.
 func completeFlag(cmd *cobra.Command, flag string, values []string) {
-	err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
-	if err != nil {
+	completeFlagBy(cmd, flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// completeFlagBy is completeFlag with values that are found out when the shell asks.
+func completeFlagBy(cmd *cobra.Command, flag string, values cobra.CompletionFunc) {
+	if err := cmd.RegisterFlagCompletionFunc(flag, values); err != nil {
 		panic(err) // the flag does not exist: a mistake in the program
 	}
 }
