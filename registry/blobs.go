@@ -151,14 +151,17 @@ func (s *Service) FinishUpload(ctx context.Context, p auth.Principal, repository
 	if err != nil {
 		return digest.Descriptor{}, err
 	}
-	var desc digest.Descriptor
 	if held == 0 && c.Offset <= 0 && c.Size >= 0 {
-		if desc, err = s.storeBlob(ctx, digest.Descriptor{Digest: d, Size: c.Size}, c.Body); err == nil {
-			err = s.blobs.AbortUpload(ctx, id)
+		desc, err := s.storeBlob(ctx, digest.Descriptor{Digest: d, Size: c.Size}, c.Body)
+		if err == nil {
+			err = s.linkBlob(ctx, repository, desc, id)
 		}
-	} else {
-		desc, err = s.commitUpload(ctx, id, held, c, d)
+		if err == nil {
+			s.abandon(ctx, id)
+		}
+		return desc, err
 	}
+	desc, err := s.commitUpload(ctx, id, held, c, d)
 	if err != nil {
 		return desc, err
 	}

@@ -56,12 +56,14 @@ func (s *Service) inspect(ctx context.Context, p auth.Principal, owner string, s
 	return c, nil
 }
 
-// close frees what the archive holds on disk.
-func (c candidate) close() error {
+// closeCandidate frees what the archive holds on disk. It is unlinked there already, so a failure leaves nothing.
+func (s *Service) closeCandidate(ctx context.Context, c candidate) {
 	if c.archive == nil {
-		return nil
+		return
 	}
-	return c.archive.Close()
+	if err := c.archive.Close(); err != nil {
+		s.log.WarnContext(ctx, "close the spool of an archive", "err", err)
+	}
 }
 
 // blobSource is a stored blob as an archive that can be read again.

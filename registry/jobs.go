@@ -37,7 +37,7 @@ func (s *Service) Submit(ctx context.Context, p auth.Principal, sub Submission, 
 			return Job{}, err
 		}
 	}
-	return s.admit(ctx, p, sub, pkg, nil)
+	return s.admit(ctx, p, sub, pkg, "")
 }
 
 // receivePackage stores a job package whose digest nobody told.
@@ -50,7 +50,7 @@ func (s *Service) receivePackage(ctx context.Context, body io.Reader) (digest.De
 	if size == 0 {
 		return digest.Descriptor{}, s.blobs.AbortUpload(ctx, id)
 	}
-	d, err := s.blobs.CommitUpload(ctx, id, digest.FromHash(digest.SHA256, h))
+	d, err := s.keep(ctx, id, digest.FromHash(digest.SHA256, h))
 	d.MediaType = packageType
 	return d, err
 }
@@ -184,9 +184,7 @@ func (s *Service) commit(ctx context.Context, p auth.Principal, pv Preview, key 
 		}
 		pkg = u.Want
 	}
-	return s.admit(WithCaller(ctx, doc.Caller), p, doc.Submission, pkg, func(tx Tx, job Job) error {
-		return tx.MarkPreviewCommitted(pv.ID, job.ID)
-	})
+	return s.admit(WithCaller(ctx, doc.Caller), p, doc.Submission, pkg, pv.ID)
 }
 
 // Job finds a job of the caller, or of anybody for those who may read all. Errors: NotFound.

@@ -30,7 +30,7 @@ func (s *Service) PublishArchive(ctx context.Context, p auth.Principal, owner st
 	if err != nil {
 		return v, nil, err
 	}
-	defer func() { err = errors.Join(err, s.blobs.AbortUpload(context.WithoutCancel(ctx), id)) }()
+	defer s.abandon(ctx, id)
 	src := archive.Source{Size: size, Open: func() (io.ReadCloser, error) {
 		b, _, err := s.blobs.OpenUpload(ctx, id)
 		return b, err
@@ -39,7 +39,7 @@ func (s *Service) PublishArchive(ctx context.Context, p auth.Principal, owner st
 	if err != nil {
 		return v, nil, err
 	}
-	defer func() { err = errors.Join(err, c.close()) }()
+	defer s.closeCandidate(ctx, c)
 	if err := s.gate(ctx, c); err != nil {
 		return v, nil, s.refused(ctx, p, c, err)
 	}
@@ -65,9 +65,27 @@ func (s *Service) receive(ctx context.Context, body io.Reader, max int64) (id st
 	}
 	size, err = s.blobs.AppendUpload(ctx, id, 0, body, max)
 	if err != nil {
-		return "", 0, errors.Join(err, s.blobs.AbortUpload(context.WithoutCancel(ctx), id))
+		s.abandon(ctx, id)
+		return "", 0, err
 	}
 	return id, size, nil
+}
+
+// keep turns a received session into a blob, and ends the session when that fails.
+func (s *Service) keep(ctx context.Context, id string, want digest.Digest) (digest.Descriptor, error) {
+	d, err := s.blobs.CommitUpload(ctx, id, want)
+	if err != nil {
+		s.abandon(ctx, id)
+	}
+	return d, err
+}
+
+// abandon ends a session whose request is decided: what can't be removed now goes when it expires, and changes nothing
+// about the answer.
+func (s *Service) abandon(ctx context.Context, id string) {
+	if err := s.blobs.AbortUpload(context.WithoutCancel(ctx), id); err != nil {
+		s.log.WarnContext(ctx, "an upload stays until it expires", "upload", id, "err", err)
+	}
 }
 
 // gate refuses early, before anything is stored; publish decides again when it commits.
@@ -128,7 +146,7 @@ func (s *Service) storeLayer(ctx context.Context, t *archive.Archive) (digest.De
 	if err != nil {
 		return digest.Descriptor{}, err
 	}
-	d, err := s.blobs.CommitUpload(ctx, id, p.Digest)
+	d, err := s.keep(ctx, id, p.Digest)
 	d.MediaType = pack.MediaTypeLayer
 	return d, err
 }
@@ -154,7 +172,7 @@ func (s *Service) putPack(ctx context.Context, p auth.Principal, m Manifest, doc
 	if err != nil {
 		return m, err
 	}
-	defer c.close()
+	defer s.closeCandidate(ctx, c)
 	err = s.gate(ctx, c)
 	if err == nil && ref.Tag == "" {
 		return m, s.putArtifact(ctx, p, m, doc, ref, content)

@@ -122,17 +122,14 @@ func (s *Service) quota(tx Tx, account string) (admission.Quota, error) {
 	return admission.Quota{Limit: int64(a.MaxGPUs), InUse: int64(held)}, err
 }
 
-// admit runs gate 2 once more and stores the job with its decision and its signed receipt, all in one transaction.
-func (s *Service) admit(ctx context.Context, p auth.Principal, sub Submission, pkg digest.Descriptor, also func(Tx, Job) error) (Job, error) {
+// admit runs gate 2 once more and stores the job with its decision and its signed receipt, all in one transaction. A
+// submission that comes from a preview names it; a preview makes one job.
+func (s *Service) admit(ctx context.Context, p auth.Principal, sub Submission, pkg digest.Descriptor, preview string) (Job, error) {
 	var job Job
 	err := s.meta.Update(ctx, func(tx Tx) error {
-		if sub.Key != "" {
-			known, err := tx.JobByKey(p.Account, sub.Key)
-			if err == nil {
-				job = known
-				return nil
-			}
-			if !errors.Is(err, ErrNotFound) {
+		if preview != "" {
+			made, done, err := committed(tx, p, preview, sub.Key)
+			if job = made; done || err != nil {
 				return err
 			}
 		}
@@ -149,8 +146,8 @@ func (s *Service) admit(ctx context.Context, p auth.Principal, sub Submission, p
 		if err := tx.InsertJob(job); err != nil {
 			return err
 		}
-		if also != nil {
-			if err := also(tx, job); err != nil {
+		if preview != "" {
+			if err := tx.MarkPreviewCommitted(preview, job.ID); err != nil {
 				return err
 			}
 		}
@@ -160,6 +157,25 @@ func (s *Service) admit(ctx context.Context, p auth.Principal, sub Submission, p
 		s.auditRefusal(ctx, p, "job.submit", denied.Decision.Subject.Name, err)
 	}
 	return job, err
+}
+
+// committed finds the job that a preview made already. Errors: Conflict when the key is that of another preview's job.
+func committed(tx Tx, p auth.Principal, preview, key string) (job Job, done bool, err error) {
+	pv, err := tx.Preview(preview)
+	if err != nil {
+		return job, false, err
+	}
+	if pv.JobID != "" {
+		job, err = tx.Job(pv.JobID)
+		return job, true, err
+	}
+	switch other, err := tx.JobByKey(p.Account, key); {
+	case err == nil:
+		return job, false, Errorf(Conflict, "key: %.100q is the key of job %s, which another preview made", key, other.ID)
+	case !errors.Is(err, ErrNotFound):
+		return job, false, err
+	}
+	return job, false, nil
 }
 
 // newJob makes the job of an allowed decision. Its stored spec, the receipt and what is handed over are the decision's
