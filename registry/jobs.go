@@ -154,9 +154,12 @@ func (s *Service) Commit(ctx context.Context, p auth.Principal, previewID, want,
 		pv, err = tx.Preview(previewID)
 		return err
 	})
+	if err == nil && pv.Account != p.Account {
+		err = ErrNotFound
+	}
 	switch {
-	case err != nil || pv.Account != p.Account:
-		return Job{}, notFound(errors.Join(err, ErrNotFound), "preview %.64q does not exist", previewID)
+	case err != nil:
+		return Job{}, notFound(err, "preview %.64q does not exist", previewID)
 	case pv.Digest.String() != want:
 		return Job{}, Errorf(Conflict, "digest: the preview is %s, not %.80q", pv.Digest, want)
 	case pv.JobID != "":

@@ -104,6 +104,16 @@ func openGatehouse(tb testing.TB, with ...func(*setup)) *gatehouse {
 	return g
 }
 
+// openGatehouseIn opens the data directory of a server that was closed.
+func openGatehouseIn(tb testing.TB, g *gatehouse) *server.Server {
+	tb.Helper()
+	s, err := server.OpenWith(tb.Context(), server.Config{Data: g.data, Listen: "127.0.0.1:0"}, slog.New(&g.faults), func(*registry.Deps) {})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return s
+}
+
 // addAccount makes an account with a token, as sf admin does on the machine itself.
 func (g *gatehouse) addAccount(name string, role auth.Role) {
 	g.tb.Helper()
