@@ -2,6 +2,7 @@ package registry
 
 import (
 	"context"
+	"errors"
 	"fmt"
 )
 
@@ -29,7 +30,7 @@ func (s *Service) Expire(ctx context.Context) (int, error) {
 	return len(expired) + stray, s.meta.Update(ctx, func(tx Tx) error { return tx.DeleteExpired(s.now()) })
 }
 
-// expireStray aborts sessions that are older than any session lives.
+// expireStray aborts sessions that are older than any session lives and that no row names: the store's clock is not ours.
 func (s *Service) expireStray(ctx context.Context) (int, error) {
 	n := 0
 	for session, err := range s.blobs.Uploads(ctx) {
@@ -38,6 +39,16 @@ func (s *Service) expireStray(ctx context.Context) (int, error) {
 		}
 		if s.now().Sub(session.TouchedAt) <= s.set.UploadTTL {
 			continue
+		}
+		err := s.meta.View(ctx, func(tx Tx) error {
+			_, err := tx.Upload(session.ID)
+			return err
+		})
+		if err == nil {
+			continue // it ends with its row
+		}
+		if !errors.Is(err, ErrUploadUnknown) {
+			return n, err
 		}
 		if err := s.dropUpload(ctx, session.ID); err != nil {
 			return n, fmt.Errorf("expire upload %s: %w", session.ID, err)
