@@ -42,7 +42,7 @@ func newHandler(svc *registry.Service, version string, log *slog.Logger) http.Ha
 		}
 	}
 	engine.Use(recoverPanics(answer, log), authenticate(svc, answer), checkQuery(answer), guardBody)
-	install(engine, routes(a), wrap)
+	install(engine, svc, routes(a), wrap)
 	protocol := oci.New(oci.Options{Service: svc, Log: log, Principal: func(r *http.Request) (auth.Principal, error) {
 		return auth.PrincipalOf(r.Context()), nil
 	}})

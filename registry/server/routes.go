@@ -5,61 +5,73 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"github.com/gatehouse-registry/gatehouse/registry"
 	"github.com/gatehouse-registry/gatehouse/registry/api"
+	"github.com/gatehouse-registry/gatehouse/registry/auth"
 )
 
-// route is a line of the one route list.
+// route is a line of the one route list. needs is what a caller's role must allow before anything of the request is read;
+// what a namespace or an owner allows beyond that, the use case asks. The routes of open need nothing.
 type route struct {
 	method, path string
+	needs        auth.Action
 	handler      api.Handler
 }
 
 // routes lists everything below /api. What the real clients may ask for beyond it stands in package api as Outside.
 func routes(a *api.API) []route {
 	return []route{
-		{http.MethodGet, "/api/version", a.Version},
-		{http.MethodGet, "/api/whoami", a.Whoami},
-		{http.MethodGet, "/api/admin/users", a.ListUsers},
-		{http.MethodPost, "/api/admin/users", a.CreateUser},
-		{http.MethodPatch, "/api/admin/users/:name/role", a.SetRole},
-		{http.MethodPatch, "/api/admin/users/:name/disabled", a.SetDisabled},
-		{http.MethodPost, "/api/admin/quotas", a.SetQuota},
-		{http.MethodPut, "/api/admin/catalog/:client", a.PutCatalogue},
-		{http.MethodGet, "/api/tokens", a.ListTokens},
-		{http.MethodPost, "/api/tokens", a.CreateToken},
-		{http.MethodDelete, "/api/tokens/:id", a.RevokeToken},
-		{http.MethodGet, "/api/audit", a.ListAudit},
+		{http.MethodGet, "/api/version", "", a.Version},
+		{http.MethodGet, "/api/whoami", auth.ReadContent, a.Whoami},
+		{http.MethodGet, "/api/admin/users", auth.ManageAccounts, a.ListUsers},
+		{http.MethodPost, "/api/admin/users", auth.ManageAccounts, a.CreateUser},
+		{http.MethodPatch, "/api/admin/users/:name/role", auth.ManageAccounts, a.SetRole},
+		{http.MethodPatch, "/api/admin/users/:name/disabled", auth.ManageAccounts, a.SetDisabled},
+		{http.MethodPost, "/api/admin/quotas", auth.ManageAccounts, a.SetQuota},
+		{http.MethodPut, "/api/admin/catalog/:client", auth.ImportCatalog, a.PutCatalogue},
+		{http.MethodGet, "/api/tokens", auth.OwnTokens, a.ListTokens},
+		{http.MethodPost, "/api/tokens", auth.OwnTokens, a.CreateToken},
+		{http.MethodDelete, "/api/tokens/:id", auth.OwnTokens, a.RevokeToken},
+		{http.MethodGet, "/api/audit", auth.ReadAudit, a.ListAudit},
 
-		{http.MethodGet, "/api/plugins", a.ListPlugins},
-		{http.MethodPost, "/api/plugins/publish", a.PublishPlugin},
-		{http.MethodGet, "/api/plugins/:owner/:name", a.GetPlugin},
-		{http.MethodPatch, "/api/plugins/:owner/:name", a.PatchPlugin},
-		{http.MethodGet, "/api/plugins/:owner/:name/package", a.GetPackage},
-		{http.MethodGet, "/api/extensions", a.ListExtensions},
-		{http.MethodGet, "/api/plugin-activations/:kind", a.GetActivation},
-		{http.MethodPut, "/api/plugin-activations/:kind", a.PutActivation},
+		{http.MethodGet, "/api/plugins", auth.ReadContent, a.ListPlugins},
+		{http.MethodPost, "/api/plugins/publish", auth.WriteContent, a.PublishPlugin},
+		{http.MethodGet, "/api/plugins/:owner/:name", auth.ReadContent, a.GetPlugin},
+		{http.MethodPatch, "/api/plugins/:owner/:name", auth.ManagePacks, a.PatchPlugin},
+		{http.MethodGet, "/api/plugins/:owner/:name/package", auth.ReadContent, a.GetPackage},
+		{http.MethodGet, "/api/extensions", auth.ReadContent, a.ListExtensions},
+		{http.MethodGet, "/api/plugin-activations/:kind", auth.ReadContent, a.GetActivation},
+		{http.MethodPut, "/api/plugin-activations/:kind", auth.ManagePacks, a.PutActivation},
 
-		{http.MethodGet, "/api/recipes", a.GetCatalogue},
-		{http.MethodGet, "/api/cluster/status", a.ClusterStatus},
-		{http.MethodGet, "/api/usage/mine", a.Usage},
-		{http.MethodPost, "/api/admission", a.DryRun},
-		{http.MethodPost, "/api/jobs", a.SubmitJob},
-		{http.MethodGet, "/api/jobs/mine", a.ListJobs},
-		{http.MethodGet, "/api/jobs/:id", a.GetJob},
-		{http.MethodGet, "/api/jobs/:id/spec", a.GetSpec},
-		{http.MethodGet, "/api/jobs/:id/receipt", a.GetReceipt},
-		{http.MethodPost, "/api/job/stop", a.StopJob},
-		{http.MethodPost, "/api/submissions/uploads", a.StartPackage},
-		{http.MethodPut, "/api/submissions/uploads/:id", a.PutPackage},
-		{http.MethodPost, "/api/submissions/previews", a.Preview},
-		{http.MethodPost, "/api/submissions/commits", a.Commit},
-		{http.MethodGet, "/api/trust", a.GetTrust},
+		{http.MethodGet, "/api/recipes", auth.ReadContent, a.GetCatalogue},
+		{http.MethodGet, "/api/cluster/status", auth.ReadContent, a.ClusterStatus},
+		{http.MethodGet, "/api/usage/mine", auth.ReadOwnJobs, a.Usage},
+		{http.MethodPost, "/api/admission", auth.SubmitJobs, a.DryRun},
+		{http.MethodPost, "/api/jobs", auth.SubmitJobs, a.SubmitJob},
+		{http.MethodGet, "/api/jobs/mine", auth.ReadOwnJobs, a.ListJobs},
+		{http.MethodGet, "/api/jobs/:id", auth.ReadOwnJobs, a.GetJob},
+		{http.MethodGet, "/api/jobs/:id/spec", auth.ReadOwnJobs, a.GetSpec},
+		{http.MethodGet, "/api/jobs/:id/receipt", auth.ReadOwnJobs, a.GetReceipt},
+		{http.MethodPost, "/api/job/stop", auth.SubmitJobs, a.StopJob},
+		{http.MethodPost, "/api/submissions/uploads", auth.SubmitJobs, a.StartPackage},
+		{http.MethodPut, "/api/submissions/uploads/:id", auth.SubmitJobs, a.PutPackage},
+		{http.MethodPost, "/api/submissions/previews", auth.SubmitJobs, a.Preview},
+		{http.MethodPost, "/api/submissions/commits", auth.SubmitJobs, a.Commit},
+		{http.MethodGet, "/api/trust", auth.ReadContent, a.GetTrust},
 	}
 }
 
 // install mounts the routes; wrap turns a handler's error into its answer.
-func install(engine *gin.Engine, list []route, wrap func(api.Handler) gin.HandlerFunc) {
+func install(engine *gin.Engine, svc *registry.Service, list []route, wrap func(api.Handler) gin.HandlerFunc) {
 	for _, r := range list {
-		engine.Handle(r.method, r.path, wrap(r.handler))
+		engine.Handle(r.method, r.path, wrap(func(c *gin.Context) error {
+			if r.needs != "" {
+				ctx := c.Request.Context()
+				if err := svc.Require(ctx, auth.PrincipalOf(ctx), r.needs, r.method+" "+r.path); err != nil {
+					return err
+				}
+			}
+			return r.handler(c)
+		}))
 	}
 }
