@@ -8,6 +8,7 @@ import (
 
 	"github.com/gatehouse-registry/gatehouse/admission/catalogue"
 	"github.com/gatehouse-registry/gatehouse/admission/dialect"
+	"github.com/gatehouse-registry/gatehouse/admission/pack"
 	"github.com/gatehouse-registry/gatehouse/admission/rule"
 	"github.com/gatehouse-registry/gatehouse/registry/auth"
 )
@@ -20,33 +21,40 @@ func (s *Service) Catalogue(ctx context.Context, p auth.Principal) (*catalogue.C
 	}
 	var c *catalogue.Catalogue
 	err := s.meta.View(ctx, func(tx Tx) (err error) {
-		c, err = s.catalogue(tx, CallerOf(ctx))
+		c, err = s.catalogue(tx, CallerOf(ctx), "")
 		return err
 	})
 	return c, err
 }
 
-// catalogue builds the whole catalogue of a caller.
-func (s *Service) catalogue(tx Tx, caller Caller) (*catalogue.Catalogue, error) {
+// catalogue builds the whole catalogue of a caller. Of the packs' recipes only the one that recipe names keeps what the
+// answer to a client does not hold: parameters can be large.
+func (s *Service) catalogue(tx Tx, caller Caller, recipe string) (*catalogue.Catalogue, error) {
 	builtIn, err := s.releaseCatalogue(tx, caller)
 	if err != nil {
 		return nil, err
 	}
 	var packs []catalogue.Entry
-	var broken error
-	err = byPack(tx, func(versions []Version) {
+	err = byPack(tx, func(versions []Version) error {
 		v, ok := newest(inDialect(versions, caller.Dialect), true)
-		if !ok || v.Catalogue == nil {
-			return
+		if !ok || v.Kind != string(pack.KindRecipe) {
+			return nil
+		}
+		v, err := tx.Version(v.Repository, v.Version)
+		if err != nil {
+			return err
 		}
 		var e catalogue.Entry
 		if err := json.Unmarshal(v.Catalogue, &e); err != nil {
-			broken = errors.Join(broken, fmt.Errorf("stored catalogue entry of %s@%s: %w", v.ID(), v.Version, err))
-			return
+			return fmt.Errorf("stored catalogue entry of %s@%s: %w", v.ID(), v.Version, err)
+		}
+		if e.Name != recipe && e.Alias() != recipe {
+			e.Params, e.Roles, e.Plugins, e.Lifecycle = nil, nil, nil, nil
 		}
 		packs = append(packs, e)
+		return nil
 	})
-	if err := errors.Join(err, broken); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	all, _ := builtIn.WithPacks(packs)

@@ -76,6 +76,9 @@ func (s *Service) PutManifest(ctx context.Context, p auth.Principal, repository 
 	return m, s.putArtifact(ctx, p, m, doc, ref, content)
 }
 
+// maxMediaType is the longest media type there is (RFC 6838), in bytes. Lists of referrers hold one of each.
+const maxMediaType = 255
+
 // readManifest checks everything about a manifest that needs no store.
 func (s *Service) readManifest(repository string, ref Reference, mediaType string, content []byte) (Manifest, document, error) {
 	m := Manifest{Repository: repository, MediaType: mediaType, Size: int64(len(content)), PushedAt: s.now()}
@@ -90,6 +93,9 @@ func (s *Service) readManifest(repository string, ref Reference, mediaType strin
 			return m, document{}, Errorf(DigestInvalid, "the reference says %s, the content is %s", ref.Digest, m.Digest)
 		}
 	}
+	if len(mediaType) > maxMediaType {
+		return m, document{}, Errorf(ManifestInvalid, "the media type has %d bytes, at most %d are allowed", len(mediaType), maxMediaType)
+	}
 	known, _ := kindOf(mediaType)
 	if !known {
 		return m, document{}, checkMediaType(mediaTypeOf(content), mediaType)
@@ -102,6 +108,9 @@ func (s *Service) readManifest(repository string, ref Reference, mediaType strin
 		return m, doc, err
 	}
 	m.ArtifactType, m.Annotations = doc.artifactType(), doc.Annotations
+	if len(m.ArtifactType) > maxMediaType {
+		return m, doc, Errorf(ManifestInvalid, "artifactType: %d bytes, at most %d are allowed", len(m.ArtifactType), maxMediaType)
+	}
 	if doc.Subject != nil {
 		m.Subject = doc.Subject.Digest
 	}

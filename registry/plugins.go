@@ -12,7 +12,7 @@ import (
 	"github.com/gatehouse-registry/gatehouse/registry/auth"
 )
 
-// Plugin is a pack with one of its versions in view and all of them listed, newest first.
+// Plugin is a pack with one of its versions in view and all of them in a list, newest first.
 type Plugin struct {
 	Version
 	Versions []Version
@@ -47,24 +47,30 @@ func inDialect(versions []Version, d dialect.Dialect) []Version {
 	return slices.DeleteFunc(slices.Clone(versions), func(v Version) bool { return v.Dialect != d })
 }
 
-// byPack calls yield for each pack with all its versions, by id.
-func byPack(tx Tx, yield func([]Version)) error {
+// byPack calls yield for each pack with a list of all its versions, by id, until yield fails.
+func byPack(tx Tx, yield func([]Version) error) error {
 	var group []Version
-	flush := func() {
-		if len(group) > 0 {
-			yield(group)
-			group = nil
+	flush := func() error {
+		if len(group) == 0 {
+			return nil
 		}
+		whole := group
+		group = nil
+		return yield(whole)
 	}
 	err := tx.AllVersions(func(v Version) error {
 		if len(group) > 0 && group[0].Repository != v.Repository {
-			flush()
+			if err := flush(); err != nil {
+				return err
+			}
 		}
 		group = append(group, v)
 		return nil
 	})
-	flush()
-	return err
+	if err != nil {
+		return err
+	}
+	return flush()
 }
 
 // Plugins lists every pack the caller may read with its latest version: in the caller's dialect where it has one,
@@ -77,12 +83,15 @@ func (s *Service) Plugins(ctx context.Context, p auth.Principal) ([]Version, err
 	var list []Version
 	err := s.meta.View(ctx, func(tx Tx) error {
 		list = nil
-		return byPack(tx, func(versions []Version) {
+		return byPack(tx, func(versions []Version) error {
 			v, ok := latest(inDialect(versions, d))
 			if !ok {
 				v, _ = latest(versions)
 			}
+			full, err := tx.Version(v.Repository, v.Version)
+			v.Summary = full.Summary
 			list = append(list, v)
+			return err
 		})
 	})
 	return list, err
@@ -96,21 +105,27 @@ func (s *Service) Plugin(ctx context.Context, p auth.Principal, owner, packName,
 		return Plugin{}, err
 	}
 	var versions []Version
+	var v Version
 	err := s.meta.View(ctx, func(tx Tx) (err error) {
-		versions, err = packVersions(tx, owner, packName)
+		if versions, err = packVersions(tx, owner, packName); err != nil {
+			return err
+		}
+		if v, err = pick(versions, CallerOf(ctx).Dialect, id, version); err != nil {
+			return err
+		}
+		v, err = tx.Version(v.Repository, v.Version)
 		return err
 	})
 	if err != nil {
 		return Plugin{}, err
 	}
-	v, err := pick(versions, CallerOf(ctx).Dialect, id, version)
 	slices.SortStableFunc(versions, func(a, b Version) int {
 		return name.Compare(name.Published{Version: b.Version, At: b.CreatedAt}, name.Published{Version: a.Version, At: a.CreatedAt})
 	})
-	return Plugin{Version: v, Versions: versions}, err
+	return Plugin{Version: v, Versions: versions}, nil
 }
 
-// packVersions are all versions of a pack, by time. A name that is none, or whose case differs, is NotFound.
+// packVersions is a list of all versions of a pack, by time. A name that is none, or whose case differs, is NotFound.
 func packVersions(tx Tx, owner, packName string) ([]Version, error) {
 	repository, err := name.RepositoryName(owner, packName)
 	if err != nil {
@@ -126,6 +141,9 @@ func packVersions(tx Tx, owner, packName string) ([]Version, error) {
 	return versions, nil
 }
 
+// maxNamed bounds the versions that a message names.
+const maxNamed = 20
+
 func pick(versions []Version, d dialect.Dialect, id, version string) (Version, error) {
 	if version == "" {
 		if v, ok := latest(inDialect(versions, d)); ok {
@@ -139,11 +157,11 @@ func pick(versions []Version, d dialect.Dialect, id, version string) (Version, e
 			return v, nil
 		}
 	}
-	known := make([]string, len(versions))
-	for i, v := range versions {
-		known[i] = v.Version
+	known := make([]string, 0, maxNamed)
+	for _, v := range versions[max(len(versions)-maxNamed, 0):] {
+		known = append(known, v.Version)
 	}
-	return Version{}, Errorf(NotFound, "plugin %s has no version %.100q (it has %s)", id, version, strings.Join(known, ", "))
+	return Version{}, Errorf(NotFound, "plugin %s has no version %.100q (the last of its %d: %s)", id, version, len(versions), strings.Join(known, ", "))
 }
 
 // OpenPackage opens the archive of a version, the very bytes of its OCI layer; the caller closes it.
@@ -196,11 +214,12 @@ func (s *Service) Extensions(ctx context.Context, p auth.Principal) ([]Version, 
 	list := []Version{}
 	err := s.meta.View(ctx, func(tx Tx) error {
 		list = list[:0]
-		return byPack(tx, func(versions []Version) {
+		return byPack(tx, func(versions []Version) error {
 			v, ok := newest(inDialect(versions, d), true)
 			if ok && pack.Kind(v.Kind).Declarative() {
 				list = append(list, v)
 			}
+			return nil
 		})
 	})
 	return list, err

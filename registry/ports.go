@@ -120,14 +120,15 @@ type ContentTx interface {
 	ExpiredUploads(now time.Time) ([]Upload, error)             //
 }
 
-// PackTx is the part of Tx about packs, the ledger and the catalogue.
+// PackTx is the part of Tx about packs, the ledger and the catalogue. A list of versions leaves out Summary, Document and
+// Catalogue, which can be large: a request must not hold those of every version of a pack.
 type PackTx interface {
 	InsertVersion(Version) error                                           // Conflict: the version, or its Key, is taken, by Versions or by the ledger
 	Version(repository, version string) (Version, error)                   // ErrNotFound; exact
-	Versions(repository string) ([]Version, error)                         // by time of publishing
-	AllVersions(yield func(Version) error) error                           // of every pack: by repository, then time
+	Versions(repository string) ([]Version, error)                         // a list, by time of publishing
+	AllVersions(yield func(Version) error) error                           // a list, of every pack: by repository, then time
 	SetEnabled(repository, version string, enabled bool) (int, error)      // version "" means all; how many rows there are
-	VersionsByContent(content digest.Digest) ([]Version, error)            // every pack with the content digest
+	VersionsByContent(content digest.Digest) ([]Version, error)            // a list, of every pack with the content digest
 	VersionByManifest(repository string, d digest.Digest) (Version, error) // ErrNotFound
 	Ledger(afterSeq int64, limit int) ([]LedgerRow, error)                 // in order; InsertVersion appends the row
 	MergeLedger(repository, key string, row LedgerRow) (bool, error)       // adds a row of the ledger file that a restored backup lacks; true when it did; Conflict: another manifest, or the key is taken

@@ -62,7 +62,7 @@ func (s *Service) checkSubmission(ctx context.Context, tx Tx, p auth.Principal, 
 	if c := CallerOf(ctx); c.Dialect == spec.Dialect {
 		caller = c
 	}
-	if in.Catalogue, err = s.catalogue(tx, caller); err != nil {
+	if in.Catalogue, err = s.catalogue(tx, caller, spec.Recipe.Name); err != nil {
 		return admission.Decision{}, nil, err
 	}
 	if in.Plugins, err = pluginRecords(tx, spec); err != nil {
@@ -91,7 +91,11 @@ func pluginRecords(tx Tx, spec *jobspec.Spec) (map[admission.PluginRef]admission
 			if v.Version != use.Version {
 				continue
 			}
-			record, err := recordOf(v)
+			full, err := tx.Version(v.Repository, v.Version)
+			if err != nil {
+				return nil, err
+			}
+			record, err := recordOf(full)
 			if err != nil {
 				return nil, err
 			}

@@ -6,9 +6,14 @@ import (
 	"github.com/gatehouse-registry/gatehouse/registry"
 )
 
-const versionColumns = `repository, version, key, owner, pack_name, dialect, kind, manifest, content, tree,
-	layer_media_type, layer_digest, layer_size, config_media_type, config_digest, config_size,
-	summary, document, catalogue, enabled, created_by, created_at, files, bytes`
+const (
+	versionHead = `repository, version, key, owner, pack_name, dialect, kind, manifest, content, tree,
+	layer_media_type, layer_digest, layer_size, config_media_type, config_digest, config_size, `
+	versionTail    = `, enabled, created_by, created_at, files, bytes`
+	versionColumns = versionHead + `summary, document, catalogue` + versionTail
+	// briefColumns leave out what can be large, for lists.
+	briefColumns = versionHead + `'', NULL, NULL` + versionTail
+)
 
 // versionRow is a version with its place in the order of publishing.
 type versionRow struct {
@@ -60,7 +65,7 @@ func (t *tx) Version(repository, version string) (registry.Version, error) {
 // Versions implements registry.PackTx. Of two with the same time the one that was committed first comes first.
 func (t *tx) Versions(repository string) ([]registry.Version, error) {
 	return all(t, scanVersion,
-		`SELECT `+versionColumns+`, seq FROM versions WHERE repository = $1 ORDER BY created_at, seq`, repository)
+		`SELECT `+briefColumns+`, seq FROM versions WHERE repository = $1 ORDER BY created_at, seq`, repository)
 }
 
 // versionPage is how many versions AllVersions holds in memory at a time.
@@ -70,7 +75,7 @@ const versionPage = 200
 func (t *tx) AllVersions(yield func(registry.Version) error) error {
 	last := versionRow{}
 	for {
-		page, err := all(t, scanVersionRow, `SELECT `+versionColumns+`, seq FROM versions
+		page, err := all(t, scanVersionRow, `SELECT `+briefColumns+`, seq FROM versions
 			WHERE (repository, created_at, seq) > ($1, $2, $3) ORDER BY repository, created_at, seq LIMIT $4`,
 			last.Repository, micros(last.CreatedAt), last.seq, versionPage)
 		if err != nil {
@@ -96,7 +101,7 @@ func (t *tx) SetEnabled(repository, version string, enabled bool) (int, error) {
 
 // VersionsByContent implements registry.PackTx. In the order of publishing.
 func (t *tx) VersionsByContent(content digest.Digest) ([]registry.Version, error) {
-	return all(t, scanVersion, `SELECT `+versionColumns+`, seq FROM versions WHERE content = $1 ORDER BY seq`, content.String())
+	return all(t, scanVersion, `SELECT `+briefColumns+`, seq FROM versions WHERE content = $1 ORDER BY seq`, content.String())
 }
 
 // VersionByManifest implements registry.PackTx.

@@ -53,6 +53,9 @@ var hostileQueries = []string{
 
 // TestMalformedPaths puts hostile names and values into every route.
 func TestMalformedPaths(t *testing.T) {
+	if testing.Short() {
+		t.Skip("thousands of requests one after the other: in the full run")
+	}
 	g := startGatehouse(t)
 	g.published("alice", algorithm("base", "1.0.0"))
 	paths := map[string][]string{} // by path, its methods
@@ -146,6 +149,9 @@ var hostileBodies = []string{
 
 // TestMalformedBodies breaks every JSON body that a route takes, one value at a time.
 func TestMalformedBodies(t *testing.T) {
+	if testing.Short() {
+		t.Skip("thousands of requests one after the other: in the full run")
+	}
 	g := startGatehouse(t)
 	spec, tune := jobSpec(t, dialect.Forge, "a"), jobSpec(t, dialect.TunePlane, "a")
 	bodies := []struct{ method, path, body string }{
@@ -312,6 +318,8 @@ func TestExactAnswers(t *testing.T) {
 		{"alice", "PUT", "/v2/alice/base/blobs/uploads/x?digest=sha256:00", "x", nil, 404},
 		{"alice", "PUT", "/v2/alice/base/manifests/x", "{}", map[string]string{"Content-Type": "nonsense"}, 400},
 		{"alice", "PUT", "/v2/alice/base/manifests/x", "{}", nil, 400},
+		{"alice", "PUT", "/v2/alice/base/manifests/x", `{"mediaType":"a/` + strings.Repeat("b", 300) + `"}`, nil, 400},
+		{"alice", "PUT", "/v2/alice/y/manifests/x", strings.Replace(string(corpusFile(t, "m21-index-cycle.json")), "{", `{"artifactType":"a/`+strings.Repeat("b", 300)+`",`, 1), map[string]string{"Content-Type": imageIndex}, 400},
 		{"alice", "PUT", "/v2/alice/base/manifests/..", "{}", nil, 400},
 	}
 	for _, c := range cases {

@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -14,7 +15,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gatehouse-registry/gatehouse/admission/dialect"
 	"github.com/gatehouse-registry/gatehouse/admission/limit"
+	"github.com/gatehouse-registry/gatehouse/registry"
 )
 
 // maxHeap is how far a request may raise the heap above idle, the test's own client included (issue 3, bad input).
@@ -102,6 +105,46 @@ func TestMemoryOfLargePacks(t *testing.T) {
 		t.Logf("%s: %d KiB of heap above idle", s.name, peak/limit.KiB)
 		if peak > maxHeap {
 			t.Errorf("%s: %d MiB of heap above idle, want at most %d", s.name, peak/limit.MiB, maxHeap/limit.MiB)
+		}
+	}
+}
+
+// TestMemoryOfManyVersions asks about a recipe with a hundred versions of a megabyte of metadata each: no request holds
+// them all.
+func TestMemoryOfManyVersions(t *testing.T) {
+	notShort(t)
+	var meta registry.MetaStore
+	g := startGatehouse(t, func(s *setup) { s.change = func(d *registry.Deps) { meta = d.Meta } })
+	p := g.published("alice", recipePack(t, "big"))
+	err := meta.Update(t.Context(), func(tx registry.Tx) error {
+		v, err := tx.Version("alice/big", p.Version)
+		if err != nil {
+			return err
+		}
+		large := strings.Repeat(" ", limit.MiB)
+		v.Document, v.Catalogue = json.RawMessage(string(v.Document)+large), json.RawMessage(string(v.Catalogue)+large)
+		for n := range 100 {
+			v.Version, v.Key = fmt.Sprint("1.", n), fmt.Sprint("1.", n)
+			if err := tx.InsertVersion(v); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec := jobSpec(t, dialect.Forge, "a", plugin("alice/big", "1.7", p.Digest))
+	for _, c := range []call{
+		{method: "GET", path: "/api/plugins"}, {method: "GET", path: "/api/plugins/alice/big"}, {method: "GET", path: "/api/plugins/alice/big?version=1.7"}, {method: "GET", path: "/api/plugins/alice/big/package"},
+		{method: "GET", path: "/api/extensions"}, {method: "GET", path: "/api/recipes"}, {method: "POST", path: "/api/admission", body: []byte(spec)},
+		{method: "POST", path: "/api/plugins/publish", body: archiveOf(t, with(recipePack(t, "other"), "README.md", "x"))},
+	} {
+		c.as = "alice"
+		peak := heapPeak(func() { g.do(c).want(t, http.StatusOK) })
+		t.Logf("%s %s: %d KiB of heap above idle", c.method, c.path, peak/limit.KiB)
+		if peak > maxHeap {
+			t.Errorf("%s %s: %d MiB of heap above idle, want at most %d", c.method, c.path, peak/limit.MiB, maxHeap/limit.MiB)
 		}
 	}
 }

@@ -44,7 +44,7 @@ func testVersionIsTaken(t *testing.T, s registry.MetaStore) {
 	refused(t, s, "taken key", other, `"1"`, `"1.0"`, list[0].Manifest.String())
 	other.Version, other.Key = "1.0", list[1].Key
 	refused(t, s, "taken version, key of another", other, "taken", list[0].Manifest.String())
-	same(t, "versions", view(t, s, func(tx registry.Tx) ([]registry.Version, error) { return tx.Versions("alice/pack") }), list)
+	same(t, "versions", view(t, s, func(tx registry.Tx) ([]registry.Version, error) { return tx.Versions("alice/pack") }), brief(list...))
 	same(t, "ledger", ledger(t, s, 0, -1), []registry.LedgerRow{row(1, list[0]), row(2, list[1])})
 
 	// A conflict does not end the transaction: what else its function does is committed.

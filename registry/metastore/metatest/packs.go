@@ -3,6 +3,7 @@ package metatest
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -20,6 +21,15 @@ var packTests = map[string]func(*testing.T, registry.MetaStore){
 	"Activations": testActivations,
 }
 
+// brief is what a list has of the versions.
+func brief(versions ...registry.Version) []registry.Version {
+	versions = slices.Clone(versions)
+	for i := range versions {
+		versions[i].Summary, versions[i].Document, versions[i].Catalogue = "", nil, nil
+	}
+	return versions
+}
+
 func testVersions(t *testing.T, s registry.MetaStore) {
 	list := withPack(t, s, "1.0", "1.10", "1.9")
 	early := version("0.9rc1", -5)
@@ -27,7 +37,7 @@ func testVersions(t *testing.T, s registry.MetaStore) {
 	early.Content = list[1].Content
 	update(t, s, func(tx registry.Tx) error { return tx.InsertVersion(early) })
 	same(t, "versions, by time", view(t, s, func(tx registry.Tx) ([]registry.Version, error) { return tx.Versions("alice/pack") }),
-		[]registry.Version{early, list[0], list[1], list[2]})
+		brief(early, list[0], list[1], list[2]))
 	same(t, "versions of another pack", view(t, s, func(tx registry.Tx) ([]registry.Version, error) { return tx.Versions("alice/other") }), []registry.Version(nil))
 	find := func(repository, v string) func(registry.Tx) (registry.Version, error) {
 		return func(tx registry.Tx) (registry.Version, error) { return tx.Version(repository, v) }
@@ -44,7 +54,7 @@ func testVersions(t *testing.T, s registry.MetaStore) {
 	byContent := func(d digest.Digest) []registry.Version {
 		return view(t, s, func(tx registry.Tx) ([]registry.Version, error) { return tx.VersionsByContent(d) })
 	}
-	same(t, "versions with one content", byContent(list[1].Content), []registry.Version{list[1], early})
+	same(t, "versions with one content", byContent(list[1].Content), brief(list[1], early))
 	same(t, "versions with unknown content", byContent(sum("none")), []registry.Version(nil))
 	byManifest := func(repository string, d digest.Digest) func(registry.Tx) (registry.Version, error) {
 		return func(tx registry.Tx) (registry.Version, error) { return tx.VersionByManifest(repository, d) }
@@ -87,7 +97,7 @@ func testAllVersions(t *testing.T, s registry.MetaStore) {
 			err = tx.AllVersions(func(v registry.Version) error { got = append(got, v); return nil })
 		}
 		return got, err
-	}), want)
+	}), brief(want...))
 	n := 0
 	err := s.View(context.Background(), func(tx registry.Tx) error {
 		return tx.AllVersions(func(registry.Version) error {
