@@ -21,8 +21,12 @@ var reservedOwners = []string{"tuneplane", "starforge", "builtin", AdminAccount,
 // ownerName is an OCI path component, so that an account's name can begin its repositories.
 var ownerName = regexp.MustCompile(`^[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*$`)
 
-// maxOwnerName bounds account names, in bytes.
-const maxOwnerName = 64
+// What an account may hold, in bytes: it is read at every request, and accounts and tokens are listed whole.
+const (
+	maxOwnerName = 64
+	maxText      = 254      // an e-mail address, the label of a token
+	maxQuota     = 64 << 10 // the platform's quota document
+)
 
 // CheckOwnerName refuses what can't be an account's name, with Invalid.
 func CheckOwnerName(name string) error {
@@ -77,6 +81,9 @@ func (s *Service) CreateAccount(ctx context.Context, p auth.Principal, in NewAcc
 	}
 	if !in.Role.Valid() {
 		return Account{}, Errorf(Invalid, "role: unknown role %.40q (one of admin, operator, auditor, viewer)", in.Role)
+	}
+	if len(in.Email) > maxText {
+		return Account{}, Errorf(Invalid, "email: %d bytes, at most %d are allowed", len(in.Email), maxText)
 	}
 	a := Account{Name: in.Name, Role: in.Role, Email: in.Email, CreatedAt: s.now()}
 	if in.Password != "" {
@@ -177,8 +184,11 @@ func (s *Service) SetDisabled(ctx context.Context, p auth.Principal, name string
 // SetQuota keeps the quota document of an account; its max_concurrent_gpus bounds what gate 2 admits (0: no limit).
 func (s *Service) SetQuota(ctx context.Context, p auth.Principal, name string, maxGPUs int, document json.RawMessage) (Account, error) {
 	return s.changeAccount(ctx, p, name, "account.quota", string(document), func(a *Account) error {
-		if maxGPUs < 0 {
+		switch {
+		case maxGPUs < 0:
 			return Errorf(Invalid, "max_concurrent_gpus: %d is negative", maxGPUs)
+		case len(document) > maxQuota:
+			return Errorf(TooLarge, "the quota has %d bytes, at most %d are allowed", len(document), maxQuota)
 		}
 		a.MaxGPUs, a.Quota = maxGPUs, document
 		return nil
@@ -195,8 +205,11 @@ func (s *Service) CreateToken(ctx context.Context, p auth.Principal, account, la
 	if err := s.authorize(ctx, p, action, "", "token of "+account); err != nil {
 		return "", t, err
 	}
-	if ttl < 0 {
+	switch {
+	case ttl < 0:
 		return "", t, Errorf(Invalid, "expires_in: %s is negative", ttl)
+	case len(label) > maxText:
+		return "", t, Errorf(Invalid, "label: %d bytes, at most %d are allowed", len(label), maxText)
 	}
 	err = s.meta.Update(ctx, func(tx Tx) error {
 		a, err := tx.Account(account)

@@ -147,7 +147,7 @@ type JobTx interface {
 	InsertJob(Job) error                                             // Conflict: the id, or the account's Key, is taken
 	Job(id string) (Job, error)                                      // ErrNotFound
 	JobByKey(account, key string) (Job, error)                       // ErrNotFound
-	Jobs(account string, limit int) ([]Job, error)                   // newest first; "" means all accounts
+	Jobs(account string, limit int) ([]Job, error)                   // newest first, without Spec, Meta, Decision and Receipt; "" means all accounts
 	SetJobStatus(id string, s JobStatus, leaseUntil time.Time) error // ErrNotFound
 	LeasedGPUs(account string, now time.Time) (int, error)           // sum over jobs whose lease runs; locks the account's row until the end of an Update
 	InsertPackageUpload(PackageUpload) error                         //

@@ -37,6 +37,7 @@ func (r *reader) exp(n node, text string) string {
 		r.bad(n, "job.source.exp.empty", "found %.100q, expected a path", text)
 		return ""
 	}
+	r.shorter(n, path)
 	ok := true
 	for part := range strings.SplitSeq(path, "/") {
 		ok = r.segment(n, part, "job.source.exp.segment") && ok

@@ -82,7 +82,7 @@ var jobJSON = []Info{
 		Fix: "Remove the white space or line break beside the '/' or '@'.", Ours: true,
 	},
 	{
-		ID: "job.name.length", Title: "A part of a name has at most 255 bytes, a display name or label at most 1024.",
+		ID: "job.name.length", Title: "A part of a name has at most 255 bytes, a display name, a label or the path of an experiment at most 1024.",
 		Fix: "Use a shorter text.", Ours: true,
 	},
 	{

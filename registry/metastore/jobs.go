@@ -6,8 +6,13 @@ import (
 	"github.com/gatehouse-registry/gatehouse/registry"
 )
 
-const jobColumns = `id, account, dialect, exp, name, project, status, gpus, spec, spec_digest,
+const (
+	jobColumns = `id, account, dialect, exp, name, project, status, gpus, spec, spec_digest,
 	package_media_type, package_digest, package_size, meta, decision, receipt, key, submitted_at, lease_until`
+	// briefJobColumns leave out what can be large, for lists.
+	briefJobColumns = `id, account, dialect, exp, name, project, status, gpus, NULL, spec_digest,
+	package_media_type, package_digest, package_size, NULL, NULL, NULL, key, submitted_at, lease_until`
+)
 
 func scanJob(r row) (j registry.Job, err error) {
 	err = r.Scan(&j.ID, &j.Account, &j.Dialect, &j.Exp, &j.Name, &j.Project, &j.Status, &j.GPUs, &j.Spec, digestColumn{&j.SpecDigest},
@@ -45,9 +50,9 @@ func (t *tx) JobByKey(account, key string) (registry.Job, error) {
 // Jobs implements registry.JobTx.
 func (t *tx) Jobs(account string, limit int) ([]registry.Job, error) {
 	if account == "" {
-		return all(t, scanJob, `SELECT `+jobColumns+` FROM jobs ORDER BY submitted_at DESC, id DESC LIMIT $1`, atMost(limit))
+		return all(t, scanJob, `SELECT `+briefJobColumns+` FROM jobs ORDER BY submitted_at DESC, id DESC LIMIT $1`, atMost(limit))
 	}
-	return all(t, scanJob, `SELECT `+jobColumns+` FROM jobs WHERE account = $1 ORDER BY submitted_at DESC, id DESC LIMIT $2`,
+	return all(t, scanJob, `SELECT `+briefJobColumns+` FROM jobs WHERE account = $1 ORDER BY submitted_at DESC, id DESC LIMIT $2`,
 		account, atMost(limit))
 }
 

@@ -149,6 +149,35 @@ func TestMemoryOfManyVersions(t *testing.T) {
 	}
 }
 
+// TestMemoryOfManyJobs lists jobs with a megabyte each.
+func TestMemoryOfManyJobs(t *testing.T) {
+	notShort(t)
+	var meta registry.MetaStore
+	g := startGatehouse(t, func(s *setup) { s.change = func(d *registry.Deps) { meta = d.Meta } })
+	id := g.submitted("alice", jobSpec(t, dialect.Forge, "a"))
+	err := meta.Update(t.Context(), func(tx registry.Tx) error {
+		job, err := tx.Job(id)
+		if err != nil {
+			return err
+		}
+		job.Spec, job.Decision = append(job.Spec, make([]byte, limit.MiB)...), append(job.Decision, make([]byte, limit.MiB)...)
+		for n := range 60 {
+			job.ID = fmt.Sprint("run-", n)
+			if err := tx.InsertJob(job); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	peak := heapPeak(func() { g.get("alice", "/api/jobs/mine?limit=200").want(t, http.StatusOK) })
+	if t.Logf("%d KiB of heap above idle", peak/limit.KiB); peak > maxHeap {
+		t.Errorf("%d MiB of heap above idle, want at most %d", peak/limit.MiB, maxHeap/limit.MiB)
+	}
+}
+
 // sparse is an archive whose one header promises 1 TiB.
 func sparse(tb testing.TB) []byte {
 	tb.Helper()
@@ -251,7 +280,7 @@ func TestMemoryOfHostileInput(t *testing.T) {
 		"job in dry run":                   {asJSON(http.MethodPost, "/api/admission", many(`{"apiVersion":"forge/v2","spec":{"plugins":[`, `{},`, `]}}`, limit.Document)), 200},
 		"preview of arrays":                {asJSON(http.MethodPost, "/api/submissions/previews", many(`{"form":"source","spec":{"a":[`, `[],`, `]}}`, limit.JSONBody)), 413},
 		"preview of plugins":               {asJSON(http.MethodPost, "/api/submissions/previews", many(`{"form":"source","spec":{"apiVersion":"tuneplane/v1","spec":{"plugins":[`, `{},`, `]}}}`, limit.JSONBody)), 413},
-		"quota of arrays":                  {asJSON(http.MethodPost, "/api/admin/quotas", many(`{"username":"alice","x":[`, `[],`, `]}`, limit.JSONBody)), 200},
+		"quota of arrays":                  {asJSON(http.MethodPost, "/api/admin/quotas", many(`{"username":"alice","x":[`, `[],`, `]}`, limit.JSONBody)), 413},
 		"900 KiB of metadata in a header":  {call{as: "alice", method: http.MethodPost, path: "/api/jobs", header: map[string]string{"X-Forge-Meta": string(many(`{"spec":{"a":[`, `[],`, `]}}`, 900*limit.KiB))}}, 413},
 		"headers beyond their limit":       {call{as: "alice", method: http.MethodGet, path: "/api/whoami", header: map[string]string{"X-Long": strings.Repeat("x", 2*limit.MiB)}}, 431},
 		"path beyond the limit of headers": {call{as: "alice", method: http.MethodGet, path: "/api/plugins/" + strings.Repeat("x", 2*limit.MiB)}, 431},
