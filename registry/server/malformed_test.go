@@ -336,8 +336,9 @@ func TestExactAnswers(t *testing.T) {
 	}
 }
 
-// raw writes a request as it stands, ends the sending side, and reads the answer.
-func (g *gatehouse) raw(request string) (reply, error) {
+// raw writes a request as it stands and reads the answer; cut ends the sending side in between. After a request that is
+// whole that would look to net/http as if the client had gone.
+func (g *gatehouse) raw(request string, cut bool) (reply, error) {
 	conn, err := net.Dial("tcp", strings.TrimPrefix(g.url, "http://"))
 	if err != nil {
 		return reply{}, err
@@ -346,8 +347,10 @@ func (g *gatehouse) raw(request string) (reply, error) {
 	if _, err := io.WriteString(conn, request); err != nil {
 		return reply{}, err
 	}
-	if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
-		return reply{}, err
+	if cut {
+		if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
+			return reply{}, err
+		}
 	}
 	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err != nil {
@@ -399,13 +402,14 @@ func TestBrokenBodies(t *testing.T) {
 			"range beyond":           "Content-Range: 0-999\r\nContent-Length: 2\r\n\r\n{}",
 			"range of another place": "Content-Range: 1000-1001\r\nContent-Length: 2\r\n\r\n{}",
 		} {
-			r, err := g.raw(head + tail)
+			cut := slices.Contains([]string{"cut off", "nothing of it", "chunk cut off", "chunk without an end", "expectation"}, what)
+			r, err := g.raw(head+tail, cut)
 			if err != nil {
 				t.Errorf("%s, %s: %v", target.line, what, err)
 				continue
 			}
-			if r.status >= 500 || r.status >= 400 && r.header.Get("Content-Type") == "application/json" && clientsFault(method, path, r) != nil {
-				t.Errorf("%s, %s: status %d: %.200q", target.line, what, r.status, r.body)
+			if err := clientsFault(method, path, r); err != nil {
+				t.Errorf("%s, %s: status %d: %v", target.line, what, r.status, err)
 			}
 			if strings.HasPrefix(what, "c") && r.status < 400 && method != http.MethodGet && method != http.MethodPatch && path != "/api/admission" {
 				t.Errorf("%s, %s: status %d, want a refusal", target.line, what, r.status)
@@ -424,12 +428,12 @@ func TestBrokenBodies(t *testing.T) {
 		"a path that is none":      "GET api HTTP/1.1\r\nHost: x\r\n\r\n",
 		"no version":               "GET /api/version\r\n\r\n",
 	} {
-		if r, err := g.raw(request); err != nil || r.status < 400 || r.status > 501 || r.status == 500 {
+		if r, err := g.raw(request, true); err != nil || r.status < 400 || r.status > 501 || r.status == 500 {
 			t.Errorf("%s: status %d, %v", what, r.status, err)
 		}
 	}
 	for _, line := range []string{"GET http://other/api/version HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", "GET /api/version HTTP/1.0\r\n\r\n"} {
-		if r, err := g.raw(line); err != nil || r.status != http.StatusOK {
+		if r, err := g.raw(line, false); err != nil || r.status != http.StatusOK {
 			t.Errorf("%q: status %d, %v", line, r.status, err)
 		}
 	}
