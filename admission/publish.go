@@ -21,7 +21,8 @@ type PublishInput struct {
 	Owner      string // the namespace that is published into
 	Repository string // the OCI repository that was pushed to; "" when the route names none
 	Principal  string // the account that publishes
-	Admin      bool   // the account is an administrator's
+	MayWrite   bool   // the account may publish below the owner
+	MayPolicy  bool   // the account may publish playbook and prompt packs
 
 	Tag      string            // the tag that is put; "" when the route names none
 	ByDigest bool              // the manifest is pushed by digest: it passes the rules and makes no version
@@ -56,10 +57,6 @@ type KnownTwin struct {
 	Version string
 	Tree    digest.Digest
 }
-
-// reservedOwners name what ships with the clients and the registry (design.md 3, 9). The owner admin is an account's
-// name like any other, which only the first administrator has.
-var reservedOwners = []string{"tuneplane", "starforge", "builtin", "api", "v2"}
 
 // CheckPublish is gate 1. It is pure. The decision's Class says how a refusal is answered.
 func CheckPublish(in PublishInput) Decision {
@@ -113,16 +110,16 @@ func (g *publishGate) addHint(id RuleID, field, hint, format string, args ...any
 
 func (g *publishGate) owner() {
 	switch {
-	case slices.Contains(reservedOwners, g.in.Owner):
+	case name.IsReservedOwner(g.in.Owner):
 		g.add("publish.owner.reserved", "", "the owner %q is reserved for what ships with the clients", g.in.Owner)
-	case !g.in.Admin && g.in.Owner != g.in.Principal:
+	case !g.in.MayWrite:
 		g.add("publish.owner", "", "%.100q may not publish packs of %.100q", g.in.Principal, g.in.Owner)
 	}
 }
 
 func (g *publishGate) kind() {
 	m := g.in.Pack.Manifest
-	if m.Kind.AdminOnly() && !g.in.Admin {
+	if m.Kind.AdminOnly() && !g.in.MayPolicy {
 		g.add("publish.kind.admin", kindField(m), "%.100q is no administrator; only administrators publish %s packs", g.in.Principal, m.Kind)
 	}
 	if a := g.in.Artifact; a != nil && m.Kind != "" && a.Kind != m.Kind {

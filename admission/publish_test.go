@@ -50,7 +50,7 @@ func publishInput(t testing.TB, manifest string) PublishInput {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in := PublishInput{Report: report, Pack: p, Owner: "alice", Principal: "alice"}
+	in := PublishInput{Report: report, Pack: p, Owner: "alice", Principal: "alice", MayWrite: true}
 	if !report.OK() {
 		return in
 	}
@@ -79,13 +79,13 @@ func TestCheckPublish(t *testing.T) {
 	}{
 		{name: "right", change: func(in *PublishInput) {}},
 		{name: "over REST", change: func(in *PublishInput) { in.Artifact, in.Config, in.Tag, in.Repository = nil, nil, "", "" }},
-		{name: "an administrator anywhere", change: func(in *PublishInput) { in.Principal, in.Admin = "root", true }},
+		{name: "a namespace that the account may write", change: func(in *PublishInput) { in.Principal = "root" }},
 		{name: "a newer version", change: func(in *PublishInput) { in.Known = known("1.1.0", pack.KindAlgorithm) }},
 		{name: "by digest, taken", change: func(in *PublishInput) { in.Tag, in.ByDigest, in.Known = "", true, known("1.2.0", pack.KindAlgorithm) }},
 		{name: "a pack of its own name", change: func(in *PublishInput) { in.Known.Names = []string{"My-Algo", "my-other"} }},
 
-		{"another's namespace", func(in *PublishInput) { in.Principal = "bob" }, "publish.owner", rule.Forbidden, "bob"},
-		{"reserved owner", func(in *PublishInput) { in.Owner, in.Admin, in.Repository = "tuneplane", true, "tuneplane/my-algo" }, "publish.owner.reserved", rule.Forbidden, "tuneplane"},
+		{"another's namespace", func(in *PublishInput) { in.Principal, in.MayWrite = "bob", false }, "publish.owner", rule.Forbidden, "bob"},
+		{"reserved owner", func(in *PublishInput) { in.Owner, in.Repository = "tuneplane", "tuneplane/my-algo" }, "publish.owner.reserved", rule.Forbidden, "tuneplane"},
 		{"a repository of another name", func(in *PublishInput) { in.Repository = "alice/other" }, "publish.name.repository", rule.Invalid, `"alice/my-algo"`},
 		{"a name people take for another", func(in *PublishInput) { in.Known.Names = []string{"my_algo"} }, "publish.name.taken", rule.Conflict, `"my_algo"`},
 		{"tag of another version", func(in *PublishInput) { in.Tag = "1.3.0" }, "publish.version.tag", rule.Invalid, `"1.3.0"`},
@@ -102,13 +102,13 @@ func TestCheckPublish(t *testing.T) {
 		{"claimed tree", func(in *PublishInput) { in.Artifact.Tree = other }, "digest.tree", rule.Invalid, other.String()},
 		{"another config", func(in *PublishInput) { in.Config = []byte("{}") }, "digest.config", rule.Invalid, "2 bytes"},
 		{"recipe id of another owner", func(in *PublishInput) {
-			*in = PublishInput{Report: recipe.Report, Pack: recipe.Pack, Owner: "alice", Principal: "alice", Known: Known{RecipeBy: "bob/tiny-sft"}}
+			*in = PublishInput{Report: recipe.Report, Pack: recipe.Pack, Owner: "alice", Principal: "alice", MayWrite: true, Known: Known{RecipeBy: "bob/tiny-sft"}}
 		}, "publish.recipe.taken", rule.Conflict, "bob/tiny-sft"},
 		{"built-in recipe id", func(in *PublishInput) {
-			*in = PublishInput{Report: recipe.Report, Pack: recipe.Pack, Owner: "alice", Principal: "alice", Known: Known{RecipeBy: BuiltIn}}
+			*in = PublishInput{Report: recipe.Report, Pack: recipe.Pack, Owner: "alice", Principal: "alice", MayWrite: true, Known: Known{RecipeBy: BuiltIn}}
 		}, "publish.recipe.taken", rule.Conflict, "built-in"},
 		{"recipe id of an older version of its own", func(in *PublishInput) {
-			*in = PublishInput{Report: recipe.Report, Pack: recipe.Pack, Owner: "alice", Principal: "alice", Known: Known{RecipeBy: "alice/tiny-sft"}}
+			*in = PublishInput{Report: recipe.Report, Pack: recipe.Pack, Owner: "alice", Principal: "alice", MayWrite: true, Known: Known{RecipeBy: "alice/tiny-sft"}}
 		}, "", rule.Invalid, ""},
 	}
 	for _, c := range cases {
@@ -160,11 +160,11 @@ func TestPolicyPacksAreForAdministrators(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := CheckPublish(PublishInput{Report: report, Pack: p, Owner: "alice", Principal: "alice"})
+	d := CheckPublish(PublishInput{Report: report, Pack: p, Owner: "alice", Principal: "alice", MayWrite: true})
 	if d.Allowed || d.Class() != rule.Forbidden || d.Violations[0].Rule != "publish.kind.admin" || d.Violations[0].Field != "capability" {
 		t.Errorf("%+v", d.Violations)
 	}
-	if d := CheckPublish(PublishInput{Report: report, Pack: p, Owner: "alice", Principal: "root", Admin: true}); !d.Allowed {
+	if d := CheckPublish(PublishInput{Report: report, Pack: p, Owner: "alice", Principal: "root", MayWrite: true, MayPolicy: true}); !d.Allowed {
 		t.Errorf("refused to an administrator: %v", d.Violations)
 	}
 }
@@ -185,7 +185,8 @@ func TestTwinsAreAWarning(t *testing.T) {
 // Every violation is listed, the greatest class decides, and the input is left as it was.
 func TestPublishListsEverything(t *testing.T) {
 	in := publishInput(t, strings.Replace(publishedManifest, "main:install", "mian:install", 1))
-	in.Principal, in.Known = "bob", Known{Versions: []KnownVersion{{Version: "1.2.0", Kind: pack.KindAlgorithm}}}
+	in.Principal, in.MayWrite = "bob", false
+	in.Known = Known{Versions: []KnownVersion{{Version: "1.2.0", Kind: pack.KindAlgorithm}}}
 	before := len(in.Report.Violations)
 	d := CheckPublish(in)
 	found := make(map[RuleID]bool)
@@ -208,7 +209,7 @@ func TestPublishListsEverything(t *testing.T) {
 func TestPublishOfARefusedArchive(t *testing.T) {
 	var report Report
 	report.Add(Violation{Rule: "archive.path.parent", File: "../x", Message: "x"})
-	d := CheckPublish(PublishInput{Report: report, Owner: "alice", Principal: "alice"})
+	d := CheckPublish(PublishInput{Report: report, Owner: "alice", Principal: "alice", MayWrite: true})
 	if d.Allowed || d.Value != nil || len(d.Violations) != 1 {
 		t.Errorf("%+v", d)
 	}

@@ -18,8 +18,8 @@ type SubmissionInput struct {
 	Spec   *jobspec.Spec // what jobspec.Parse read; nil when there was nothing to read
 	Report Report        // what it found; its policy is the gate's
 
-	Account string // the authenticated account; it becomes the job's owner
-	Admin   bool   // the account may publish below any owner
+	Account      string // the authenticated account; it becomes the job's owner
+	AnyNamespace bool   // the account may write below any owner
 
 	Catalogue *catalogue.Catalogue // of the job's dialect and the client's release, packs included; nil has no recipe
 	Plugins   map[PluginRef]PluginRecord

@@ -296,7 +296,7 @@ func TestSubmissionRules(t *testing.T) {
 		{name: "output of another owner", replace: []string{`"resources"`, `"data":{"output_dataset":"bob/d@1"},"resources"`}, rule: "job.data.output_dataset.owner", says: []string{"alice", "bob"}},
 		{name: "output of another owner as administrator", replace: []string{`"resources"`, `"data":{"output_dataset":"bob/d@1"},"resources"`}, input: func(in *SubmissionInput) {
 			resolve(Resolved, "")(in)
-			in.Admin = true
+			in.AnyNamespace = true
 		}},
 		{name: "output version used", replace: []string{`"resources"`, `"data":{"output_dataset":"alice/d@1"},"resources"`}, input: resolve(NotAllowed, "dataset"), rule: "job.data.output_dataset.owner"},
 		{name: "artifact", replace: []string{`"resources"`, `"model":{"init_from":"run/r/checkpoint"},"resources"`}, input: resolve(NotFound, "artifact"), rule: "job.model.init_from.exists"},

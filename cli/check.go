@@ -12,6 +12,7 @@ import (
 	"github.com/gatehouse-registry/gatehouse/admission/limit"
 	"github.com/gatehouse-registry/gatehouse/admission/rule"
 	"github.com/gatehouse-registry/gatehouse/digest/tree"
+	"github.com/gatehouse-registry/gatehouse/registry"
 )
 
 // checkFlags are the flags of every check.
@@ -159,7 +160,7 @@ func (a app) printDecision(d admission.Decision) error {
 		}
 	}
 	if !d.Allowed {
-		return exitStatus{exitOfDecision(d)}
+		return exitStatus{registry.CodeOfDecision(d).Meaning().Exit}
 	}
 	return nil
 }

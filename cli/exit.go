@@ -45,7 +45,8 @@ type exitStatus struct{ code int }
 
 func (e exitStatus) Error() string { return fmt.Sprintf("exit status %d", e.code) }
 
-// exitCode is the one place where an error becomes an exit code.
+// exitCode turns an error into an exit code: what only a command line knows here, everything else by the table of codes.
+// The launch agent, which must not depend on the registry, has launchverify.ExitCode.
 func exitCode(err error) int {
 	if err == nil {
 		return exitOK
@@ -65,40 +66,13 @@ func exitCode(err error) int {
 	if _, ok := errors.AsType[*digest.MismatchError](err); ok {
 		return exitVerification
 	}
-	if e, ok := errors.AsType[*registry.Error](err); ok {
-		return exitOfCode(e)
-	}
-	if denied, ok := errors.AsType[*rule.Denied](err); ok {
-		return exitOfDecision(denied.Decision)
-	}
-	return exitError
-}
-
-// exitOfDecision is a refusal's exit code. At publishing, a clash with what exists and what this account may not do have
-// codes of their own, the same as when the server says so.
-func exitOfDecision(d rule.Decision) int { return codeOfDecision(d).Meaning().Exit }
-
-func codeOfDecision(d rule.Decision) registry.Code {
-	if d.Gate == rule.Publish {
-		switch d.Class() {
-		case rule.Conflict:
-			return registry.VersionImmutable
-		case rule.Forbidden:
-			return registry.Denied
-		case rule.TooLarge:
-			return registry.TooLarge
-		}
-	}
-	return registry.AdmissionDenied
+	return registry.CodeOf(err).Meaning().Exit
 }
 
 // codeOf is the code that programs are shown.
 func codeOf(err error) registry.Code {
-	if denied, ok := errors.AsType[*rule.Denied](err); ok {
-		return codeOfDecision(denied.Decision)
-	}
-	if _, ok := errors.AsType[*registry.Error](err); ok {
-		return registry.CodeOf(err)
+	if code := registry.CodeOf(err); code != registry.Internal {
+		return code
 	}
 	switch exitCode(err) {
 	case exitUsage:
@@ -107,16 +81,6 @@ func codeOf(err error) registry.Code {
 		return registry.DigestInvalid
 	}
 	return registry.CodeOf(err)
-}
-
-// exitOfCode is the code's own exit code, except that a decision whose gravest violation clashes with what exists is a
-// conflict and any other refusal of a gate is a refusal.
-func exitOfCode(e *registry.Error) int {
-	code := e.Code.Meaning().Exit
-	if _, refused := e.Detail.(rule.Decision); refused && code != exitConflict && code != exitForbidden {
-		return exitRefused
-	}
-	return code
 }
 
 // report prints an error once: to people as text with a hint a line, to programs as JSON on stdout when they asked.

@@ -40,8 +40,8 @@ func TestExitCodes(t *testing.T) {
 		{"anything", errors.New("x"), 1, registry.Internal},
 		{"a file that is not there", fs.ErrNotExist, 1, registry.Internal},
 		{"usage", usagef("x"), 2, registry.Invalid},
-		{"gate 1", denied(rule.Publish, "manifest.name"), 3, registry.AdmissionDenied},
-		{"gate 1: a clash", denied(rule.Publish, "publish.version.taken"), 6, registry.VersionImmutable},
+		{"gate 1", denied(rule.Publish, "manifest.name"), 3, registry.ManifestInvalid},
+		{"gate 1: a clash", denied(rule.Publish, "publish.version.taken"), 6, registry.Conflict},
 		{"gate 1: not theirs", denied(rule.Publish, "publish.owner"), 4, registry.Denied},
 		{"gate 1: too large", denied(rule.Publish, "archive.limit.files"), 3, registry.TooLarge},
 		{"gate 2", denied(rule.Submission, "job.root.object"), 3, registry.AdmissionDenied},
@@ -87,7 +87,7 @@ func TestReport(t *testing.T) {
 		Code     registry.Code
 		Decision *rule.Decision
 	}
-	if jsonErr := json.Unmarshal(out.Bytes(), &doc); jsonErr != nil || doc.Decision == nil || len(doc.Decision.Violations) != 1 || doc.Code != registry.AdmissionDenied {
+	if jsonErr := json.Unmarshal(out.Bytes(), &doc); jsonErr != nil || doc.Decision == nil || len(doc.Decision.Violations) != 1 || doc.Code != registry.ManifestInvalid {
 		t.Errorf("%v: %s", jsonErr, out.String())
 	}
 	if errOut.Len() > 0 {

@@ -70,7 +70,7 @@ With --dry-run nothing is sent; when signed in, what the registry holds is taken
 type publisher struct {
 	client  *client.Client
 	account string
-	admin   bool
+	who     auth.Principal
 	owner   string
 }
 
@@ -84,7 +84,7 @@ func (e *Env) publisher(ctx context.Context, owner string) (publisher, error) {
 	if err != nil {
 		return publisher{}, err
 	}
-	p := publisher{client: c.As(user.Username), account: user.Username, admin: user.Role == auth.Admin, owner: owner}
+	p := publisher{client: c.As(user.Username), account: user.Username, who: auth.Principal{Account: user.Username, Role: user.Role}, owner: owner}
 	if p.owner == "" {
 		p.owner = user.Username
 	}
@@ -95,7 +95,8 @@ func (e *Env) publisher(ctx context.Context, owner string) (publisher, error) {
 // Only the server sees the rest, and it decides.
 func (p publisher) gate(ctx context.Context, art *artifact, policy rule.Policy) (admission.Decision, error) {
 	in := admission.PublishInput{
-		Policy: policy, Report: art.report, Pack: art.pack, Owner: p.owner, Principal: p.account, Admin: p.admin,
+		Policy: policy, Report: art.report, Pack: art.pack, Owner: p.owner, Principal: p.account,
+		MayWrite: p.who.CanIn(auth.WriteContent, p.owner), MayPolicy: p.who.Can(auth.PublishPolicy),
 		Tag: art.pack.Manifest.Version, Config: art.Config,
 	}
 	in.Artifact, _ = pack.ParseArtifact(art.Manifest, policy)

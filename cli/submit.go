@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -8,6 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gatehouse-registry/gatehouse/admission/limit"
+	"github.com/gatehouse-registry/gatehouse/admission/receipt"
+	"github.com/gatehouse-registry/gatehouse/internal/durable"
 	"github.com/gatehouse-registry/gatehouse/registry/client"
 )
 
@@ -19,8 +22,8 @@ func (a app) submit() *cobra.Command {
 		Use:   "submit FILE [--dry-run] [--save DIR]",
 		Short: "Submit a JobSpec of either dialect",
 		Long: `Submit a JobSpec. The registry answers with its decision; an admitted job is stored with a signed receipt. With
---save the stored spec and the receipt are written to DIR/jobspec.json and DIR/receipt.json, which is what sf launch
-wants. With --dry-run the gate decides and nothing is stored.`,
+--save the job directory DIR gets the stored spec, in .starforge/ or .tuneplane/, and the receipt is written beside it
+to DIR.receipt.json, where sf launch finds both. With --dry-run the gate decides and nothing is stored.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			spec, err := readFile(args[0], limit.Document+1)
@@ -43,7 +46,7 @@ wants. With --dry-run the gate decides and nothing is stored.`,
 				return err
 			}
 			if save != "" {
-				if err := saveJob(cmd, c, job.RunID, save); err != nil {
+				if err := saveJob(cmd.Context(), c, job.RunID, save); err != nil {
 					return err
 				}
 			}
@@ -58,25 +61,31 @@ wants. With --dry-run the gate decides and nothing is stored.`,
 		},
 	}
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "ask the gate and store nothing")
-	cmd.Flags().StringVar(&save, "save", "", "write the stored spec and the receipt below this directory")
+	cmd.Flags().StringVar(&save, "save", "", "write the stored spec and the receipt of an admitted job for this job directory")
 	return cmd
 }
 
-// saveJob writes what a launch needs.
-func saveJob(cmd *cobra.Command, c *client.Client, id, dir string) error {
-	spec, err := c.JobSpec(cmd.Context(), id)
+// saveJob lays out what a launch reads: the spec in the dialect's folder of the job directory, the receipt beside it,
+// never inside (design.md 6).
+func saveJob(ctx context.Context, c *client.Client, id, dir string) error {
+	job, err := c.Job(ctx, id)
 	if err != nil {
 		return err
 	}
-	receipt, err := c.Receipt(cmd.Context(), id)
+	spec, err := c.JobSpec(ctx, id)
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	signed, err := c.Receipt(ctx, id)
+	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(dir, "jobspec.json"), spec, 0o644); err != nil {
+	folder := filepath.Join(dir, job.Dialect.Names().SpecDir)
+	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(dir, "receipt.json"), receipt, 0o644)
+	if err := durable.Replace(filepath.Join(folder, "jobspec.json"), spec, 0o644); err != nil {
+		return err
+	}
+	return durable.Replace(filepath.Clean(dir)+receipt.Suffix, signed, 0o644)
 }

@@ -4,22 +4,15 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"regexp"
 	"slices"
 	"time"
 
+	"github.com/gatehouse-registry/gatehouse/admission/name"
 	"github.com/gatehouse-registry/gatehouse/registry/auth"
 )
 
 // AdminAccount is the account that a new registry begins with.
 const AdminAccount = "admin"
-
-// reservedOwners can't be account names that packs are published under (design.md 9). "admin" is an account, the
-// first administrator's, but nobody else can be given it.
-var reservedOwners = []string{"tuneplane", "starforge", "builtin", AdminAccount, "api", "v2"}
-
-// ownerName is an OCI path component, so that an account's name can begin its repositories.
-var ownerName = regexp.MustCompile(`^[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*$`)
 
 // What an account may hold, in bytes: it is read at every request, and accounts and tokens are listed whole.
 const (
@@ -28,13 +21,14 @@ const (
 	maxQuota     = 64 << 10 // the platform's quota document
 )
 
-// CheckOwnerName refuses what can't be an account's name, with Invalid.
-func CheckOwnerName(name string) error {
+// CheckOwnerName refuses what can't be an account's name, with Invalid: an account owns the repositories that begin with
+// its name. "admin" is an account, the first administrator's, but nobody else can be given it.
+func CheckOwnerName(account string) error {
 	switch {
-	case len(name) > maxOwnerName || !ownerName.MatchString(name):
-		return Errorf(Invalid, "username: %.100q is no account name: lower-case letters and digits with single . _ - between them, at most %d", name, maxOwnerName)
-	case slices.Contains(reservedOwners, name):
-		return Errorf(Invalid, "username: %q is reserved", name)
+	case len(account) > maxOwnerName || !name.IsComponent(account):
+		return Errorf(Invalid, "username: %.100q is no account name: lower-case letters and digits with single . _ - between them, at most %d", account, maxOwnerName)
+	case name.IsReservedOwner(account), account == AdminAccount:
+		return Errorf(Invalid, "username: %q is reserved", account)
 	}
 	return nil
 }
@@ -67,7 +61,7 @@ func (s *Service) Bootstrap(ctx context.Context, save func(secret string) (strin
 
 // NewAccount is what CreateAccount needs.
 type NewAccount struct {
-	Name, Email, Password string // Email and Password may be empty: then only tokens sign the account in
+	Name, Email, Password string // Email and Password may be empty; a token signs every account in
 	Role                  auth.Role
 }
 

@@ -6,6 +6,8 @@ package registry
 import (
 	"errors"
 	"fmt"
+
+	"github.com/gatehouse-registry/gatehouse/admission/rule"
 	"time"
 )
 
@@ -41,13 +43,11 @@ const (
 	Outside          Code = "OUTSIDE"           // a request of the platforms that this product does not serve
 	Unavailable      Code = "UNAVAILABLE"       // a dependency is down; try again
 	Internal         Code = "INTERNAL"          // anything unforeseen; the cause is only logged
-	Length           Code = "LENGTH_REQUIRED"   // a body without the length or type that is needed
-	MediaType        Code = "UNSUPPORTED_MEDIA" // a body of the wrong media type
 	Precondition     Code = "PRECONDITION"      // a compare-and-set that lost
 	Disabled         Code = "DISABLED"          // a version that an administrator disabled
 )
 
-// Meaning is what a code is turned into at the edges. It is the only place that maps codes.
+// Meaning is what a code is turned into at the edges. Status and exit code of an error stand here alone.
 type Meaning struct {
 	Status int    // HTTP status
 	Exit   int    // exit code of the CLI (design.md 7)
@@ -82,8 +82,6 @@ var meanings = map[Code]Meaning{
 	Outside:             {501, 1, "not part of this registry"},
 	Unavailable:         {503, 1, "temporarily unavailable"},
 	Internal:            {500, 1, "internal error"},
-	Length:              {411, 1, "length required"},
-	MediaType:           {415, 1, "unsupported media type"},
 	Precondition:        {409, 6, "the state has moved on"},
 	Disabled:            {403, 3, "disabled by an administrator"},
 }
@@ -137,7 +135,8 @@ func (e *Error) Is(target error) bool {
 	return ok && t.Message == "" && t.Code == e.Code
 }
 
-// CodeOf is the code of the first *Error in err's chain, Internal when there is none, "" for nil.
+// CodeOf is the code of the first *Error in err's chain, that of the decision when a gate refused, Internal when the
+// chain holds neither, "" for nil.
 func CodeOf(err error) Code {
 	if err == nil {
 		return ""
@@ -145,7 +144,26 @@ func CodeOf(err error) Code {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Code
 	}
+	if denied, ok := errors.AsType[*rule.Denied](err); ok {
+		return CodeOfDecision(denied.Decision)
+	}
 	return Internal
+}
+
+// CodeOfDecision is the code of a refusal: by its gravest violation (design.md 9), and where only the content is wrong,
+// by the gate (wire.md 4.3 and 6).
+func CodeOfDecision(d rule.Decision) Code {
+	switch class := d.Class(); {
+	case class == rule.Forbidden:
+		return Denied
+	case class == rule.TooLarge:
+		return TooLarge
+	case class == rule.Conflict:
+		return Conflict
+	case d.Gate == rule.Publish:
+		return ManifestInvalid
+	}
+	return AdmissionDenied
 }
 
 // Sentinels for errors.Is: they match every Error of their code.

@@ -91,7 +91,7 @@ type Version struct {
 // ID is "<owner>/<pack name>", as the clients name a pack.
 func (v Version) ID() string { return v.Owner + "/" + v.PackName }
 
-// LedgerRow is a line of the ledger: what was published, for ever. It outlives deletion, GC and purge.
+// LedgerRow is a line of the ledger: what was published, for ever. It outlives everything else.
 type LedgerRow struct {
 	Seq       int64           `json:"seq"`
 	Owner     string          `json:"owner"`
@@ -141,7 +141,7 @@ type Activation struct {
 // JobStatus is the state of a job as the registry knows it.
 type JobStatus string
 
-// The states of a job. What runs the job reports the later ones.
+// The states of a job.
 const (
 	JobAdmitted JobStatus = "admitted"
 	JobStopped  JobStatus = "stopped"
@@ -168,7 +168,7 @@ type Job struct {
 	LeaseUntil  time.Time // until when its GPUs count against the quota
 }
 
-// Package upload of tuneplane's submission (wire.md 6.2).
+// PackageUpload is a job package on its way, or stored, in tuneplane's submission (wire.md 6.2).
 type PackageUpload struct {
 	ID        string
 	Account   string

@@ -36,7 +36,8 @@ func (s *Service) inspect(ctx context.Context, p auth.Principal, owner string, s
 		return candidate{}, ctx.Err()
 	}
 	c := candidate{input: admission.PublishInput{
-		Policy: s.set.Policy, Owner: owner, Principal: p.Account, Admin: p.Role == auth.Admin,
+		Policy: s.set.Policy, Owner: owner, Principal: p.Account,
+		MayWrite: p.CanIn(auth.WriteContent, owner), MayPolicy: p.Can(auth.PublishPolicy),
 	}}
 	a, report, err := archive.Check(src, archive.Options{Policy: s.set.Policy})
 	if err != nil {

@@ -24,7 +24,7 @@ func (s *Service) Submit(ctx context.Context, p auth.Principal, sub Submission, 
 	if err := s.authorize(ctx, p, auth.SubmitJobs, "", "a job"); err != nil {
 		return Job{}, err
 	}
-	d, err := s.DryRun(ctx, p, sub)
+	d, err := s.ask(ctx, p, sub, "job.submit")
 	if err != nil {
 		return Job{}, err
 	}
@@ -126,7 +126,7 @@ func (s *Service) Preview(ctx context.Context, p auth.Principal, sub Submission,
 			return Preview{}, admission.SubmissionValue{}, Errorf(Conflict, "upload %s has no bytes yet", upload)
 		}
 	}
-	d, err := s.DryRun(ctx, p, sub)
+	d, err := s.ask(ctx, p, sub, "job.preview")
 	if err == nil {
 		err = d.Err()
 	}
@@ -228,7 +228,7 @@ func (s *Service) StopJob(ctx context.Context, p auth.Principal, id string) (Job
 	if err := s.authorize(ctx, p, auth.SubmitJobs, "", "job "+id); err != nil {
 		return job, err
 	}
-	if job.Account != p.Account && p.Role != auth.Admin {
+	if job.Account != p.Account && !p.Can(auth.ManageJobs) {
 		return job, Errorf(Denied, "job %s is %s's", id, job.Account)
 	}
 	job.Status = JobStopped

@@ -6,6 +6,8 @@ import (
 	"errors"
 
 	"github.com/gatehouse-registry/gatehouse/admission/limit"
+	"github.com/gatehouse-registry/gatehouse/admission/name"
+	"github.com/gatehouse-registry/gatehouse/admission/pack"
 	"github.com/gatehouse-registry/gatehouse/digest"
 	"github.com/gatehouse-registry/gatehouse/registry/auth"
 )
@@ -70,7 +72,7 @@ func (s *Service) PutManifest(ctx context.Context, p auth.Principal, repository 
 	if err != nil {
 		return m, err
 	}
-	if isPack(doc.ArtifactType, doc.configType()) {
+	if pack.ClaimsPack(doc.ArtifactType, doc.configType()) {
 		return s.putPack(ctx, p, m, doc, ref, content)
 	}
 	return m, s.putArtifact(ctx, p, m, doc, ref, content)
@@ -169,7 +171,7 @@ func checkTenant(tx Tx, m Manifest, ref Reference) error {
 		return err
 	}
 	switch {
-	case ref.Tag == "" && !m.Subject.IsZero(), cosignTag.MatchString(ref.Tag):
+	case ref.Tag == "" && !m.Subject.IsZero(), name.IsSignatureTag(ref.Tag):
 		return nil
 	case ref.Tag == "":
 		// An index of cosign's, or a part of one, comes by digest before its tag does.

@@ -85,7 +85,7 @@ type AccountTx interface {
 	Account(name string) (Account, error)      // ErrNotFound
 	Accounts() ([]Account, error)              // sorted by name
 	UpdateAccount(Account) error               // by name; ErrNotFound
-	InsertToken(Token) error                   //
+	InsertToken(Token) error                   // NotFound: no such account
 	TokenByHash(hash [32]byte) (Token, error)  // ErrNotFound; revoked and expired ones too
 	Tokens(account string) ([]Token, error)    // sorted by creation; "" means all accounts
 	RevokeToken(id string, at time.Time) error // ErrNotFound; revoking twice keeps the first time
@@ -114,10 +114,10 @@ type ContentTx interface {
 	Tag(repository, name string) (Tag, error)                   // ErrManifestUnknown
 	DeleteTag(repository, name string) error                    // ErrManifestUnknown
 	Tags(repository, after string, limit int) ([]string, error) // names in byte order, after is exclusive; limit < 0: all
-	InsertUpload(Upload) error                                  //
+	InsertUpload(Upload) error                                  // Conflict: the id is taken
 	Upload(id string) (Upload, error)                           // ErrUploadUnknown
 	DeleteUpload(id string) error                               // an absent one is no error
-	ExpiredUploads(now time.Time) ([]Upload, error)             //
+	ExpiredUploads(now time.Time) ([]Upload, error)             // whose ExpiresAt has passed
 }
 
 // PackTx is the part of Tx about packs, the ledger and the catalogue. A list of versions leaves out Summary, Document and
@@ -150,10 +150,10 @@ type JobTx interface {
 	Jobs(account string, limit int) ([]Job, error)                   // newest first, without Spec, Meta, Decision and Receipt; "" means all accounts
 	SetJobStatus(id string, s JobStatus, leaseUntil time.Time) error // ErrNotFound
 	LeasedGPUs(account string, now time.Time) (int, error)           // sum over jobs whose lease runs; locks the account's row until the end of an Update
-	InsertPackageUpload(PackageUpload) error                         //
+	InsertPackageUpload(PackageUpload) error                         // Conflict: the id is taken
 	PackageUpload(id string) (PackageUpload, error)                  // ErrNotFound
 	MarkPackageStored(id string) error                               // ErrNotFound
-	InsertPreview(Preview) error                                     //
+	InsertPreview(Preview) error                                     // Conflict: the id is taken
 	Preview(id string) (Preview, error)                              // ErrNotFound
 	MarkPreviewCommitted(id, jobID string) error                     // ErrNotFound
 	DeleteExpired(now time.Time) error                               // previews without a job and package uploads
@@ -164,7 +164,7 @@ type AuditTx interface {
 	InsertAudit(AuditRow) error                          // Seq is given by the store
 	Audit(afterSeq int64, limit int) ([]AuditRow, error) // in order
 	Setting(key string) (string, error)                  // ErrNotFound
-	PutSetting(key, value string) error                  //
+	PutSetting(key, value string) error                  // replaces
 }
 
 // LedgerFile is the exportable copy of the ledger (design.md 2). Append is durable when it returns and skips rows

@@ -228,8 +228,3 @@ func (s *Service) inspectArtifact(ctx context.Context, p auth.Principal, m Manif
 	c.input.Artifact, c.input.Config = parsed, config
 	return c, artifactBytes{manifest: content, config: parsed.Config, layer: parsed.Layer}, nil
 }
-
-// isPack reports whether a manifest claims to be a pack, by its artifactType or its config.
-func isPack(artifactType, configType string) bool {
-	return pack.IsArtifactType(artifactType) || configType == pack.MediaTypeConfig
-}

@@ -4,26 +4,22 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/gatehouse-registry/gatehouse/admission/name"
 	"github.com/gatehouse-registry/gatehouse/digest"
 )
 
-// The grammars of the distribution specification.
-var (
-	repositoryName = regexp.MustCompile(`^[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*)*$`)
-	tagName        = regexp.MustCompile(`^[a-zA-Z0-9_][a-zA-Z0-9._-]{0,127}$`)
-	cosignTag      = regexp.MustCompile(`^sha256-[0-9a-f]{64}(?:\.(?:sig|att|sbom))?$`)
-)
-
-// maxRepositoryName is how long a repository name may be, in bytes; clients prefix it with a host.
-const maxRepositoryName = 255
+// tagName is the grammar of tags in the distribution specification.
+var tagName = regexp.MustCompile(`^[a-zA-Z0-9_][a-zA-Z0-9._-]{0,127}$`)
 
 // CheckRepositoryName refuses what is no OCI repository name, with NameInvalid.
-func CheckRepositoryName(name string) error {
-	if len(name) > maxRepositoryName {
-		return Errorf(NameInvalid, "repository name has %d bytes, at most %d are allowed", len(name), maxRepositoryName)
+func CheckRepositoryName(repository string) error {
+	if len(repository) > name.MaxRepository {
+		return Errorf(NameInvalid, "repository name has %d bytes, at most %d are allowed", len(repository), name.MaxRepository)
 	}
-	if !repositoryName.MatchString(name) {
-		return Errorf(NameInvalid, "%.100q is not a repository name: lower-case letters, digits and single . _ - between them, parts joined by /", name)
+	for component := range strings.SplitSeq(repository, "/") {
+		if !name.IsComponent(component) {
+			return Errorf(NameInvalid, "%.100q is not a repository name: lower-case letters, digits and single . _ - between them, parts joined by /", repository)
+		}
 	}
 	return nil
 }

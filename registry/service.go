@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
-	"errors"
 	"log/slog"
 	"time"
 
@@ -85,7 +84,7 @@ func New(ctx context.Context, d Deps, set Settings) (*Service, error) {
 // Settings are the settings in force.
 func (s *Service) Settings() Settings { return s.set }
 
-// authorize answers Unauthorized for nobody and Denied for somebody who may not; either leaves an audit row.
+// authorize answers Unauthorized for nobody and Denied for somebody who may not; who is denied a write is audited.
 func (s *Service) authorize(ctx context.Context, p auth.Principal, a auth.Action, owner, what string) error {
 	if p.CanIn(a, owner) {
 		return nil
@@ -117,11 +116,7 @@ func (s *Service) audit(tx Tx, p auth.Principal, action, subject, detail string)
 // auditRefusal records a refusal. A store that can't take the row must not hide the refusal itself, so its error is
 // only logged.
 func (s *Service) auditRefusal(ctx context.Context, p auth.Principal, action, subject string, cause error) {
-	code := CodeOf(cause)
-	if _, ok := errors.AsType[*rule.Denied](cause); ok {
-		code = AdmissionDenied
-	}
-	row := AuditRow{At: s.now(), Account: p.Account, Action: action, Subject: Shown(subject), Outcome: string(code), Detail: auditText(cause.Error())}
+	row := AuditRow{At: s.now(), Account: p.Account, Action: action, Subject: Shown(subject), Outcome: string(CodeOf(cause)), Detail: auditText(cause.Error())}
 	if err := s.meta.Update(context.WithoutCancel(ctx), func(tx Tx) error { return tx.InsertAudit(row) }); err != nil {
 		s.log.ErrorContext(ctx, "audit row lost", "action", action, "subject", subject, "err", err)
 	}

@@ -29,6 +29,11 @@ type Submission struct {
 
 // DryRun runs gate 2 and stores nothing but the audit row of a refusal.
 func (s *Service) DryRun(ctx context.Context, p auth.Principal, sub Submission) (admission.Decision, error) {
+	return s.ask(ctx, p, sub, "job.check")
+}
+
+// ask runs gate 2 for what action names in the audit log.
+func (s *Service) ask(ctx context.Context, p auth.Principal, sub Submission, action string) (admission.Decision, error) {
 	if err := s.authorize(ctx, p, auth.SubmitJobs, "", "a job"); err != nil {
 		return admission.Decision{}, err
 	}
@@ -38,7 +43,7 @@ func (s *Service) DryRun(ctx context.Context, p auth.Principal, sub Submission) 
 		return err
 	})
 	if err == nil && !d.Allowed {
-		s.auditRefusal(ctx, p, "job.check", d.Subject.Name, d.Err())
+		s.auditRefusal(ctx, p, action, d.Subject.Name, d.Err())
 	}
 	return d, err
 }
@@ -47,7 +52,7 @@ func (s *Service) DryRun(ctx context.Context, p auth.Principal, sub Submission) 
 func (s *Service) checkSubmission(ctx context.Context, tx Tx, p auth.Principal, sub Submission) (admission.Decision, *jobspec.Spec, error) {
 	spec, report := jobspec.Parse(sub.Spec, jobspec.Options{Dialect: sub.Dialect, Policy: s.set.Policy, Account: p.Account})
 	in := admission.SubmissionInput{
-		Spec: spec, Report: report, Account: p.Account, Admin: p.Role == auth.Admin,
+		Spec: spec, Report: report, Account: p.Account, AnyNamespace: p.Can(auth.AnyNamespace),
 		Beside: sub.Beside, ImageHosts: s.set.ImageHosts,
 	}
 	for _, profile := range s.set.Profiles {

@@ -44,7 +44,6 @@ type Names struct {
 	JobSpec         string // JobSpec `apiVersion` (jobspec.md 3)
 	Catalogue       string // catalogue answer `apiVersion` (recipes-and-locks.md 3)
 	PluginsLock     string // plugins.lock.json `apiVersion` (recipes-and-locks.md 2)
-	RecipeLock      string // recipe.lock.json `apiVersion`, the one that is written (recipes-and-locks.md 1)
 	SpecDir         string // folder of jobspec.json in a job directory (launch.md 1)
 	PluginsDir      string // folder of injected plugins in a job directory
 	RecipesDir      string // folder of injected recipe packs in a job directory
@@ -58,7 +57,7 @@ var names = map[Dialect]Names{
 	Forge: {
 		PluginSchema: "forge/plugin/v1", BenchmarkSchema: "forge/benchmark/v1", Artifacts: "forge/artifacts/v1",
 		Environment: "forge/environment/v1", JobSpec: "forge/v2", Catalogue: "forge/recipe-catalog/v2",
-		PluginsLock: "forge/plugins-lock/v1", RecipeLock: "forge/recipe-lock/v4", SpecDir: ".starforge",
+		PluginsLock: "forge/plugins-lock/v1", SpecDir: ".starforge",
 		PluginsDir: "forge_plugins", RecipesDir: "forge_recipes", EnvPrefix: "FORGE_", Package: "starforge",
 		Client: "sf", KindKey: "kind",
 	},
@@ -66,7 +65,7 @@ var names = map[Dialect]Names{
 		PluginSchema: "tuneplane/plugin/v1", BenchmarkSchema: "tuneplane/benchmark/v1",
 		Artifacts: "tuneplane/artifacts/v1", Environment: "tuneplane/environment/v1", JobSpec: "tuneplane/v1",
 		Catalogue: "tuneplane/recipe-catalog/v1", PluginsLock: "tuneplane/plugins-lock/v1",
-		RecipeLock: "tuneplane/recipe-lock/v1", SpecDir: ".tuneplane", PluginsDir: "tuneplane_plugins",
+		SpecDir: ".tuneplane", PluginsDir: "tuneplane_plugins",
 		RecipesDir: "tuneplane_recipes", EnvPrefix: "TUNEPLANE_", Package: "tuneplane", Client: "tp",
 		KindKey: "capability",
 	},

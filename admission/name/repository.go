@@ -3,6 +3,7 @@ package name
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/gatehouse-registry/gatehouse/admission/limit"
@@ -11,8 +12,17 @@ import (
 // component is one element of an OCI repository name.
 var component = regexp.MustCompile(`^[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*$`)
 
-// maxRepository is the longest repository name that clients of the distribution protocol agree on.
-const maxRepository = 255
+// MaxRepository is the longest repository name that clients of the distribution protocol agree on, in bytes.
+const MaxRepository = 255
+
+// IsComponent reports whether s is one element of an OCI repository name. Owners are.
+func IsComponent(s string) bool { return component.MatchString(s) }
+
+// reservedOwners name what ships with the clients, and what addresses of the registry begin with (design.md 3, 9).
+var reservedOwners = []string{"tuneplane", "starforge", "builtin", "api", "v2"}
+
+// IsReservedOwner reports whether nobody may publish below the owner.
+func IsReservedOwner(owner string) bool { return slices.Contains(reservedOwners, owner) }
 
 // RepositoryName is where packs of that owner and name lie: <owner>/<name>, the name in lower case. The owner must be
 // an OCI path component as it stands. A name that passes the clients' grammar but is no OCI name in lower case
@@ -24,8 +34,8 @@ func RepositoryName(owner, name string) (string, error) {
 	if _, err := Segment(name, "name"); err != nil {
 		return "", err
 	}
-	if len(name) > limit.Name || len(owner)+1+len(name) > maxRepository {
-		return "", &Error{"name", fmt.Sprintf("the name has %d characters, at most %d are allowed (and %d together with the owner)", len(name), limit.Name, maxRepository), "Choose a shorter name."}
+	if len(name) > limit.Name || len(owner)+1+len(name) > MaxRepository {
+		return "", &Error{"name", fmt.Sprintf("the name has %d characters, at most %d are allowed (and %d together with the owner)", len(name), limit.Name, MaxRepository), "Choose a shorter name."}
 	}
 	lower := strings.ToLower(name)
 	if !component.MatchString(lower) {

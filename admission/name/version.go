@@ -42,6 +42,13 @@ var signatureTag = regexp.MustCompile(`^(?i:sha256|sha512)-[0-9a-fA-F]{64}(?:\..
 
 const versionHint = "Write a version such as 1.2.0: begin with a letter or digit, then only ASCII letters, digits, '.', '_' and '-'."
 
+// ownTag is the exact form of such a tag.
+var ownTag = regexp.MustCompile(`^(?:sha256|sha512)-[0-9a-f]{64}(?:\.(?:sig|att|sbom))?$`)
+
+// IsSignatureTag reports whether a tag is one by which cosign, or the referrers fallback of the distribution protocol,
+// names what belongs to a digest. No version looks like one.
+func IsSignatureTag(tag string) bool { return ownTag.MatchString(tag) }
+
 // ParseVersion reads a version of a pack: the clients' grammar (packs.md 3.2), at most limit.Name characters, and
 // neither "latest" nor a signature's tag. White space around it is no part of it. Its errors are *VersionError.
 func ParseVersion(s string) (Version, error) {

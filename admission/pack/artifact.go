@@ -91,7 +91,7 @@ func ParseArtifact(src []byte, policy rule.Policy) (*OCIArtifact, rule.Report) {
 		r.add("oci.json", "", "the manifest is no OCI image manifest: %v", err)
 		return nil, r.report
 	}
-	if !IsArtifactType(doc.ArtifactType) && doc.Config.MediaType != MediaTypeConfig {
+	if !ClaimsPack(doc.ArtifactType, doc.Config.MediaType) {
 		return nil, r.report
 	}
 	artifact := r.read(doc)

@@ -22,8 +22,11 @@ const (
 // ArtifactType is the artifactType of a pack of the kind.
 func (k Kind) ArtifactType() string { return artifactTypePrefix + string(k) + artifactTypeSuffix }
 
-// IsArtifactType reports whether a manifest of this artifactType claims to be a pack, be its kind known or not.
-func IsArtifactType(s string) bool { return strings.HasPrefix(s, artifactTypePrefix) }
+// ClaimsPack reports whether a manifest claims to be a pack: by its artifactType, be the kind known or not, or by the
+// media type of its config.
+func ClaimsPack(artifactType, configType string) bool {
+	return strings.HasPrefix(artifactType, artifactTypePrefix) || configType == MediaTypeConfig
+}
 
 // KindOfArtifactType finds the kind of a pack's artifactType.
 func KindOfArtifactType(s string) (Kind, bool) {

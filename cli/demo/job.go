@@ -55,7 +55,7 @@ func submitJob(d *demo) error {
 	if err := d.decision("job.json"); err != nil {
 		return err
 	}
-	return d.says(0, []string{"submit", "job.json", "--save", "admitted"}, `^admitted run-\S+, 1 GPUs, spec sha256:`)
+	return d.says(0, []string{"submit", "job.json", "--save", jobDir}, `^admitted run-\S+, 1 GPUs, spec sha256:`)
 }
 
 // recipeDigest is what a job names a recipe by: the digest of its recipe.yaml.
@@ -98,12 +98,10 @@ func (d *demo) decision(file string) error {
 	return d.check(exit == 0 && decision.Allowed && decision.Gate == "submission", "gate 2 did not admit the job")
 }
 
-// materialise makes the job directory: the admitted spec, the experiment, the plugin and the recipe.
+// materialise completes the job directory, which has the admitted spec: the experiment, the plugin and the recipe.
 func (d *demo) materialise() error {
-	fmt.Printf("$ mkdir -p %[1]s/.starforge %[1]s/experiments/demo; cp admitted/jobspec.json %[2]s; cp admitted/receipt.json %[1]s.receipt.json\n", jobDir, spec)
-	fmt.Printf("$ cp packs/tiny-sft/template/* %s/experiments/demo/\n", jobDir)
+	fmt.Printf("$ mkdir -p %[1]s/experiments/demo; cp packs/tiny-sft/template/* %[1]s/experiments/demo/\n", jobDir)
 	for from, to := range map[string]string{
-		"admitted/jobspec.json": spec, "admitted/receipt.json": jobDir + ".receipt.json",
 		"packs/tiny-sft/template/train.sh":    jobDir + "/experiments/demo/train.sh",
 		"packs/tiny-sft/template/config.yaml": jobDir + "/experiments/demo/config.yaml",
 	} {

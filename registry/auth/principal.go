@@ -47,17 +47,19 @@ const (
 	SubmitJobs     Action = "jobs:submit"
 	ReadOwnJobs    Action = "jobs:read-own"
 	ReadAllJobs    Action = "jobs:read-all"
+	ManageJobs     Action = "jobs:manage" // stop the jobs of others
 	ReadAudit      Action = "audit:read"
+	AnyNamespace   Action = "namespace:any" // write and delete below any owner
 )
 
 // Actions lists every action in its fixed order.
 var Actions = []Action{
 	ReadContent, WriteContent, DeleteContent, PublishPolicy, ManagePacks, ManageAccounts, OwnTokens,
-	ImportCatalog, SubmitJobs, ReadOwnJobs, ReadAllJobs, ReadAudit,
+	ImportCatalog, SubmitJobs, ReadOwnJobs, ReadAllJobs, ManageJobs, ReadAudit, AnyNamespace,
 }
 
 // allowed is the authorization table: role to actions. WriteContent and DeleteContent are further bound to the
-// principal's own namespace, except for administrators.
+// principal's own namespace, unless the role has AnyNamespace.
 var allowed = map[Role][]Action{
 	Admin:    Actions,
 	Operator: {ReadContent, WriteContent, DeleteContent, OwnTokens, SubmitJobs, ReadOwnJobs},
@@ -76,7 +78,7 @@ func (p Principal) CanIn(a Action, owner string) bool {
 		return false
 	}
 	if a == WriteContent || a == DeleteContent {
-		return p.Role == Admin || p.Account == owner
+		return p.Account == owner || p.Can(AnyNamespace)
 	}
 	return true
 }

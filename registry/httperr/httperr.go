@@ -110,7 +110,7 @@ func newAnswer(err error) answer {
 	if d := refusal(err, a.detail); d != nil {
 		a.decision, a.detail = d, nil
 		if !public || e.Code == registry.AdmissionDenied {
-			a.code, a.message = codeOf(*d), title(*d)
+			a.code, a.message = registry.CodeOfDecision(*d), title(*d)
 		}
 	}
 	meaning := a.code.Meaning()
@@ -146,22 +146,6 @@ func refusal(err error, detail any) *rule.Decision {
 		return d
 	}
 	return nil
-}
-
-// codeOf is the code of a refusal: by the gravest violation (design.md 9), and where only the content is wrong, by
-// the gate (wire.md 4.3 and 6).
-func codeOf(d rule.Decision) registry.Code {
-	switch class := d.Class(); {
-	case class == rule.Forbidden:
-		return registry.Denied
-	case class == rule.TooLarge:
-		return registry.TooLarge
-	case class == rule.Conflict:
-		return registry.Conflict
-	case d.Gate == rule.Publish:
-		return registry.ManifestInvalid
-	}
-	return registry.AdmissionDenied
 }
 
 // hiddenCause is the text of the cause that a public error hides, "" when it hides none.

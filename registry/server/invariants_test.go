@@ -280,9 +280,9 @@ func TestAudit(t *testing.T) {
 		t.Errorf("no row %s %s %s %s in %+v", account, action, subject, outcome, log.Rows)
 	}
 	find("alice", "pack.publish", "alice/demo@1.0.0", "ok")
-	find("alice", "pack.publish", "alice/demo@1.0.1", "ADMISSION_DENIED")
+	find("alice", "pack.publish", "alice/demo@1.0.1", "MANIFEST_INVALID")
 	find("bob", "content:write", "packs of", "DENIED")
-	find("alice", "job.check", "a", "ADMISSION_DENIED")
+	find("alice", "job.submit", "a", "ADMISSION_DENIED")
 	for _, r := range log.Rows {
 		if len(r.Subject) > 1000 || len(r.Detail) > 5000 || strings.ContainsAny(r.Subject, "\n\x00") {
 			t.Errorf("a row of %d and %d bytes: %.100q", len(r.Subject), len(r.Detail), r.Subject)

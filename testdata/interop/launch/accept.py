@@ -140,10 +140,9 @@ def check(case: Case, launcher: str, report):
 def signed(case: Case, launcher: str, report):
     """The same job through gate 2 first: the stored spec, its receipt and the registry's key, all verified offline."""
     spec = case.job / ".starforge/jobspec.json"
-    case.must("submit", spec, "--save", case.work / "admitted")
-    shutil.copy(case.work / "admitted/jobspec.json", spec)
+    case.must("submit", spec, "--save", case.job)
     (case.work / "trust").write_text(case.must("admin", "key", "show") + "\n")
-    receipt = case.work / "admitted/receipt.json"
+    receipt = case.work / "job.receipt.json"
     p, seen = case.launch(launcher, "--receipt", receipt, "--trust", case.work / "trust")
     report("f-ok-eager with a receipt", case.verdict(p, seen), p)
     spec.write_bytes(spec.read_bytes().replace(b'"gpus_per_node":1', b'"gpus_per_node":8', 1))

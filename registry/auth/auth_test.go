@@ -1,0 +1,85 @@
+package auth
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+func TestPasswords(t *testing.T) {
+	stored, err := HashPassword("correct horse")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasPrefix(stored, "$argon2id$") || strings.Contains(stored, "correct") {
+		t.Errorf("stored form %q is not argon2id", stored)
+	}
+	if err := CheckPassword(stored, "correct horse"); err != nil {
+		t.Errorf("the right password: %v", err)
+	}
+	if err := CheckPassword(stored, "correct horsf"); !errors.Is(err, ErrPassword) {
+		t.Errorf("a wrong password: %v, want ErrPassword", err)
+	}
+	again, err := HashPassword("correct horse")
+	if err != nil || again == stored {
+		t.Errorf("two hashes of one password are equal (%v): there is no salt", err)
+	}
+	if _, err := HashPassword("short"); err == nil {
+		t.Error("a password below MinPassword was accepted")
+	}
+	for _, broken := range []string{"", "plain", "$argon2id$v=19$m=1$x$y", strings.Replace(stored, "$v=", "$w=", 1), stored[:len(stored)-4]} {
+		if err := CheckPassword(broken, "correct horse"); err == nil || errors.Is(err, ErrPassword) {
+			t.Errorf("stored form %q: %v, want an error about the form", broken, err)
+		}
+	}
+}
+
+func TestSecrets(t *testing.T) {
+	a, b := NewSecret(), NewSecret()
+	if a == b || len(a) < 40 {
+		t.Errorf("secrets %q and %q: want two different ones of at least 40 characters", a, b)
+	}
+	if HashSecret(a) == HashSecret(b) || HashSecret(a) != HashSecret(a) {
+		t.Error("HashSecret does not tell secrets apart")
+	}
+}
+
+// TestAuthorizationTable walks the whole table: role by action, in the own namespace and in another's.
+func TestAuthorizationTable(t *testing.T) {
+	const own, foreign = 1, 2
+	want := map[Action]map[Role]int{
+		ReadContent:    {Admin: own | foreign, Operator: own | foreign, Auditor: own | foreign, Viewer: own | foreign},
+		WriteContent:   {Admin: own | foreign, Operator: own},
+		DeleteContent:  {Admin: own | foreign, Operator: own},
+		PublishPolicy:  {Admin: own | foreign},
+		ManagePacks:    {Admin: own | foreign},
+		ManageAccounts: {Admin: own | foreign},
+		OwnTokens:      {Admin: own | foreign, Operator: own | foreign, Auditor: own | foreign, Viewer: own | foreign},
+		ImportCatalog:  {Admin: own | foreign},
+		SubmitJobs:     {Admin: own | foreign, Operator: own | foreign},
+		ReadOwnJobs:    {Admin: own | foreign, Operator: own | foreign, Auditor: own | foreign, Viewer: own | foreign},
+		ReadAllJobs:    {Admin: own | foreign, Auditor: own | foreign},
+		ManageJobs:     {Admin: own | foreign},
+		ReadAudit:      {Admin: own | foreign, Auditor: own | foreign},
+		AnyNamespace:   {Admin: own | foreign},
+	}
+	if len(want) != len(Actions) {
+		t.Errorf("the test knows %d actions, the table %d", len(want), len(Actions))
+	}
+	for _, action := range Actions {
+		for _, role := range Roles {
+			p := Principal{Account: "alice", Role: role}
+			if got := p.CanIn(action, "alice"); got != (want[action][role]&own != 0) {
+				t.Errorf("%s, %s, own namespace: %v", role, action, got)
+			}
+			if got := p.CanIn(action, "bob"); got != (want[action][role]&foreign != 0) {
+				t.Errorf("%s, %s, another's namespace: %v", role, action, got)
+			}
+		}
+		for _, nobody := range []Principal{{}, {Account: "alice"}, {Role: Admin}, {Account: "alice", Role: "root"}} {
+			if nobody.Can(action) {
+				t.Errorf("%+v may do %s", nobody, action)
+			}
+		}
+	}
+}
