@@ -20,15 +20,16 @@ var Version = "dev"
 
 // Main runs a command line and returns its exit code.
 func Main(args, environ []string, in io.Reader, out, errOut io.Writer) int {
+	if elevated() {
+		io.WriteString(errOut, "sf: error: sf must not be installed set-uid or set-gid: its caller could steer what it runs with these rights\n")
+		return exitError
+	}
 	if handled, code := launchverify.Stage(args); handled {
 		return code
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	env := newEnv(environ, in, out, errOut)
-	if elevated() {
-		env.restrict()
-	}
 	root, opt := newRoot(env)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
@@ -52,12 +53,6 @@ func newRoot(env *Env) (*cobra.Command, *rootOptions) {
 those bytes. The same binary is the server (sf serve), the client, and the launch agent (sf launch).`,
 		SilenceUsage: true, SilenceErrors: true,
 		Args: cobra.NoArgs,
-		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
-			if elevated() && cmd.Name() != "launch" {
-				return usagef("this sf runs with more rights than its caller: it only launches")
-			}
-			return nil
-		},
 	}
 	root.SetIn(env.In)
 	root.SetOut(env.Out)

@@ -39,7 +39,7 @@ func (s *Service) inspect(ctx context.Context, p auth.Principal, owner string, s
 		Policy: s.set.Policy, Owner: owner, Principal: p.Account,
 		MayWrite: p.CanIn(auth.WriteContent, owner), MayPolicy: p.Can(auth.PublishPolicy),
 	}}
-	a, report, err := archive.Check(src, archive.Options{Policy: s.set.Policy})
+	a, report, err := archive.Check(src, archive.Options{Policy: s.set.Policy, SpoolDir: s.set.SpoolDir})
 	if err != nil {
 		return c, err
 	}
@@ -213,6 +213,9 @@ func (s *Service) insertVersion(tx Tx, p auth.Principal, v Version, checked *pac
 	if err := s.ensureRepository(tx, v.Repository); err != nil {
 		return err
 	}
+	if err := checkVacant(tx, v.Repository); err != nil {
+		return err
+	}
 	if err := tx.SetPackRepository(v.Repository, v.PackName, name.Fold(v.PackName), v.Kind); err != nil {
 		return err
 	}
@@ -226,7 +229,7 @@ func (s *Service) insertVersion(tx Tx, p auth.Principal, v Version, checked *pac
 			return err
 		}
 	}
-	if err := tx.PutManifest(m); err != nil {
+	if err := putOwnManifest(tx, m); err != nil {
 		return err
 	}
 	if err := tx.InsertVersion(v); err != nil {
@@ -236,4 +239,38 @@ func (s *Service) insertVersion(tx Tx, p auth.Principal, v Version, checked *pac
 		return err
 	}
 	return s.audit(tx, p, "pack.publish", v.ID()+"@"+v.Version, v.Content.String()+" "+v.Tree.String())
+}
+
+// checkVacant refuses the first pack of a repository that holds other artifacts under tags: these would stand among its
+// versions without having passed gate 1.
+func checkVacant(tx Tx, repository string) error {
+	repo, err := tx.Repository(repository)
+	if err != nil || repo.PackKind != "" {
+		return err
+	}
+	tags, err := tx.Tags(repository, "", -1)
+	if err != nil {
+		return err
+	}
+	for _, tag := range tags {
+		if !name.IsSignatureTag(tag) {
+			return Errorf(Conflict, "%s holds another artifact under the tag %s; delete it first, or publish under another name", repository, tag)
+		}
+	}
+	return nil
+}
+
+// putOwnManifest stores the manifest's row of a version. A row that an earlier push of the same bytes left under another
+// media type knows nothing of what they name: it is replaced, so that the version's blobs stay protected.
+func putOwnManifest(tx Tx, m Manifest) error {
+	have, err := tx.Manifest(m.Repository, m.Digest)
+	switch {
+	case err == nil && have.MediaType != m.MediaType:
+		if err := tx.DeleteManifest(m.Repository, m.Digest); err != nil {
+			return err
+		}
+	case err != nil && !errors.Is(err, ErrManifestUnknown):
+		return err
+	}
+	return tx.PutManifest(m)
 }

@@ -25,6 +25,7 @@ type Deps struct {
 type Settings struct {
 	RegistryID string        // who the registry is in receipts; set by the server from its stored identity
 	Policy     rule.Policy   // softened rules
+	SpoolDir   string        // where archives out of order are spooled; "" is the system's folder for temporary files
 	MaxBlob    int64         // bytes of one blob of an artifact that is no pack
 	UploadTTL  time.Duration // how long an upload session lives after its start
 	PreviewTTL time.Duration // how long a preview may be committed

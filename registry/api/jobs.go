@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"github.com/gin-gonic/gin"
 
@@ -42,6 +43,9 @@ func (a *API) SubmitJob(c *gin.Context) error {
 		}
 		return a.submitted(c, job)
 	}
+	if n := len(c.Request.Header.Values(metaHeader)); n > 1 {
+		return registry.Errorf(registry.Invalid, "%s: sent %d times, expected once", metaHeader, n)
+	}
 	raw := fromLatin1(c.GetHeader(metaHeader))
 	meta, err := parseMetadata(raw)
 	if err != nil {
@@ -70,10 +74,16 @@ func fromLatin1(header string) []byte {
 	return []byte(string(runes))
 }
 
+// besideSpec is how strictly a request that carries a spec is read. What stands inside the spec is judged by gate 2 with
+// rules of its own; around it no member may be named twice, or there would be two specs.
+var besideSpec = strictjson.Options{MaxDepth: limit.JSONDepth + 1, Tolerate: func(f *strictjson.Fault) bool {
+	twice := f.Kind == strictjson.Duplicate || f.Kind == strictjson.Folded
+	return !twice || strings.HasPrefix(f.Path, "spec.") || strings.HasPrefix(f.Path, "metadata.spec.")
+}}
+
 func parseMetadata(raw []byte) (metadata, error) {
 	var m metadata
-	// The spec inside is judged by gate 2 with rules of its own; here the text only has to be read safely.
-	err := strictjson.Scan(raw, strictjson.Options{MaxDepth: limit.JSONDepth + 1, Tolerate: func(*strictjson.Fault) bool { return true }})
+	err := strictjson.Scan(raw, besideSpec)
 	if err == nil {
 		err = json.Unmarshal(raw, &m)
 	}
@@ -176,7 +186,7 @@ func (a *API) Preview(c *gin.Context) error {
 		Source   *packageSource `json:"source"`
 		Metadata metadata       `json:"metadata"`
 	}
-	err = strictjson.Scan(body, strictjson.Options{MaxDepth: limit.JSONDepth + 1, Tolerate: func(*strictjson.Fault) bool { return true }})
+	err = strictjson.Scan(body, besideSpec)
 	if err == nil {
 		err = json.Unmarshal(body, &in)
 	}

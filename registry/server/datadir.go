@@ -18,6 +18,7 @@ const (
 	databaseFile   = "gatehouse.db"
 	ledgerFile     = "ledger.jsonl"
 	keyFolder      = "keys"
+	spoolFolder    = "tmp"         // of the blob store, which empties it at the start; spool files are unlinked at once
 	AdminTokenFile = "admin-token" // the first administrator's token, mode 0600
 	AddressFile    = "address"     // the address that a running server answers at
 )

@@ -98,6 +98,7 @@ func (s *Server) openStores(ctx context.Context, set registry.Settings, change f
 	if err != nil {
 		return fmt.Errorf("keys: %w", err)
 	}
+	set.SpoolDir = s.config.path(spoolFolder)
 	if set.RegistryID, err = registry.Identity(ctx, meta); err != nil {
 		return err
 	}
