@@ -75,7 +75,7 @@ func (a app) accountList() *cobra.Command {
 				if u.Disabled {
 					state = "disabled"
 				}
-				fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", u.Username, u.Role, state, u.Email)
+				fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", printable(u.Username), printable(string(u.Role)), state, printable(u.Email))
 			}
 			return t.Flush()
 		},
@@ -167,7 +167,7 @@ func (a app) tokenList() *cobra.Command {
 			w := tabwriter.NewWriter(a.env.Out, 0, 4, 2, ' ', 0)
 			fmt.Fprintln(w, "ID\tACCOUNT\tSTATE\tEXPIRES\tLABEL")
 			for _, t := range tokens {
-				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", t.ID, t.Account, tokenState(t), orDash(t.ExpiresAt), t.Label)
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", printable(t.ID), printable(t.Account), tokenState(t), orDash(printable(t.ExpiresAt)), printable(t.Label))
 			}
 			return w.Flush()
 		},

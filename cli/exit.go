@@ -143,7 +143,7 @@ func writeErrorJSON(w io.Writer, err error, decision *rule.Decision) {
 func printDecision(env *Env, d rule.Decision) {
 	what := printable(d.Subject.Name + " " + d.Subject.Version)
 	if !d.Allowed {
-		fmt.Fprintf(env.Err, "%s %s\n", env.paint(red, "sf: refused by the "+string(d.Gate)+" gate:"), what)
+		fmt.Fprintf(env.Err, "%s %s\n", env.paint(red, "sf: refused by the "+printable(string(d.Gate))+" gate:"), what)
 	}
 	for _, v := range d.Violations {
 		printViolation(env, red, "violation", v)

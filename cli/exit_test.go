@@ -12,7 +12,6 @@ import (
 	"testing"
 	"unicode"
 
-
 	"github.com/gatehouse-registry/gatehouse/admission/rule"
 	"github.com/gatehouse-registry/gatehouse/digest"
 	"github.com/gatehouse-registry/gatehouse/launchverify"

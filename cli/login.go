@@ -44,7 +44,7 @@ from GATEHOUSE_TOKEN, else from the first line of standard input, so that it nee
 			if a.opt.json {
 				return a.env.writeJSON(map[string]string{"server": server, "account": user.Username, "role": string(user.Role)})
 			}
-			_, err = fmt.Fprintf(a.env.Out, "signed in at %s as %s (%s)\n", server, user.Username, user.Role)
+			_, err = fmt.Fprintf(a.env.Out, "signed in at %s as %s (%s)\n", server, printable(user.Username), printable(string(user.Role)))
 			return err
 		},
 	}
@@ -116,7 +116,7 @@ func (a app) whoami() *cobra.Command {
 			if a.opt.json {
 				return a.env.writeJSON(user)
 			}
-			_, err = fmt.Fprintf(a.env.Out, "%s (%s) at %s\n", user.Username, user.Role, c.Server())
+			_, err = fmt.Fprintf(a.env.Out, "%s (%s) at %s\n", printable(user.Username), printable(string(user.Role)), c.Server())
 			return err
 		},
 	}

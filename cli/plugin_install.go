@@ -92,6 +92,9 @@ func (a app) install(ctx context.Context, proj project, exp string, ref name.Ref
 	}
 	owner, pack, _ := strings.Cut(p.ID, "/")
 	dir := proj.pluginDir(owner, pack)
+	if err := refuseLinks(proj.dir, dir); err != nil {
+		return err
+	}
 	if err := a.replace(ctx, c, p, dir, policy); err != nil {
 		return err
 	}
@@ -135,6 +138,24 @@ func (a app) replace(ctx context.Context, c *client.Client, p published, dir str
 		return err
 	}
 	return swap(stage, dir)
+}
+
+// refuseLinks makes sure that no part of a path below root is a symbolic link: a project that somebody else made must not
+// lead an install to replace a folder elsewhere.
+func refuseLinks(root, path string) error {
+	for at := path; len(at) > len(root); at = filepath.Dir(at) {
+		info, err := os.Lstat(at)
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if info.Mode()&os.ModeSymlink != 0 {
+			return fmt.Errorf("%s is a symbolic link: a plugin is installed into a folder of the project itself", at)
+		}
+	}
+	return nil
 }
 
 // swap moves stage to target and removes what was there. When it fails, that is still there.

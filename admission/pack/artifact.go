@@ -57,15 +57,20 @@ func descriptorOf(d digest.Descriptor, mediaType string) ocispec.Descriptor {
 // manifestDocument is what ParseArtifact reads of an image manifest. Digests stay texts, so that each malformed
 // one is a violation of its own.
 type manifestDocument struct {
-	MediaType    string               `json:"mediaType"`
-	ArtifactType string               `json:"artifactType"`
-	Config       descriptorDocument   `json:"config"`
-	Layers       []descriptorDocument `json:"layers"`
-	Manifests    []json.RawMessage    `json:"manifests"`
-	Annotations  map[string]string    `json:"annotations"`
+	SchemaVersion int                  `json:"schemaVersion"`
+	FSLayers      json.RawMessage      `json:"fsLayers"` // of an older form; some readers would take the manifest for it
+	History       json.RawMessage      `json:"history"`
+	Signatures    json.RawMessage      `json:"signatures"`
+	MediaType     string               `json:"mediaType"`
+	ArtifactType  string               `json:"artifactType"`
+	Config        descriptorDocument   `json:"config"`
+	Layers        []descriptorDocument `json:"layers"`
+	Manifests     []json.RawMessage    `json:"manifests"`
+	Annotations   map[string]string    `json:"annotations"`
 }
 
 type descriptorDocument struct {
+	Data        json.RawMessage   `json:"data"`
 	MediaType   string            `json:"mediaType"`
 	Digest      string            `json:"digest"`
 	Size        int64             `json:"size"`
@@ -124,6 +129,12 @@ func (r *artifactReader) read(doc manifestDocument) *OCIArtifact {
 	if doc.MediaType != "" && doc.MediaType != ocispec.MediaTypeImageManifest {
 		r.add("oci.mediatype", "mediaType", "the media type is %.200q; expected %q", doc.MediaType, ocispec.MediaTypeImageManifest)
 	}
+	if doc.SchemaVersion != 2 {
+		r.add("oci.mediatype", "schemaVersion", "the schema version is %d; expected 2", doc.SchemaVersion)
+	}
+	if doc.FSLayers != nil || doc.History != nil || doc.Signatures != nil {
+		r.add("oci.layers", "", "found members of an older manifest form (fsLayers, history or signatures); other readers would see another artifact")
+	}
 	if len(doc.Manifests) > 0 {
 		r.add("oci.layers", "manifests", "a pack is one image manifest and lists no others; found %d", len(doc.Manifests))
 	}
@@ -149,6 +160,9 @@ func (r *artifactReader) descriptor(field string, doc descriptorDocument, mediaT
 	d, err := digest.Parse(doc.Digest)
 	if err != nil {
 		r.add("oci.descriptor", field+".digest", "%v", err)
+	}
+	if doc.Data != nil {
+		r.add("oci.descriptor", field+".data", "the descriptor embeds content; a pack's bytes lie in its blobs alone")
 	}
 	if doc.Size < 0 {
 		r.add("oci.descriptor", field+".size", "the size is %d; expected a number of bytes", doc.Size)
