@@ -96,8 +96,7 @@ func (a app) runLaunch(ctx context.Context, f launchFlags, command []string) err
 	return launchFailure{err, code}
 }
 
-// launchOptions turns flags and environment into options. A set-uid agent takes from its caller only what is about the
-// caller's own job.
+// launchOptions turns flags and environment into options.
 func (a app) launchOptions(f launchFlags, command []string) (launchverify.Options, error) {
 	o := launchverify.Options{
 		JobSpec: f.jobSpec, Receipt: f.receipt, Command: command, KeepEnv: f.keepEnv, Binds: f.bind, CoreVersion: f.core, Fetcher: &fetcher{app: a},
