@@ -11,7 +11,7 @@ import (
 
 // StatBlob says how large a blob of the repository is. Errors: Unauthorized, Denied, BlobUnknown.
 func (s *Service) StatBlob(ctx context.Context, p auth.Principal, repository string, d digest.Digest) (digest.Descriptor, error) {
-	if err := s.authorize(ctx, p, auth.ReadContent, Owner(repository), repository); err != nil {
+	if err := s.mayRead(ctx, p, repository); err != nil {
 		return digest.Descriptor{}, err
 	}
 	var desc digest.Descriptor
@@ -35,7 +35,7 @@ func (s *Service) OpenBlob(ctx context.Context, p auth.Principal, repository str
 // DeleteBlob takes a blob out of the repository. Blobs that a manifest of the repository names stay: what was
 // answered 2xx must remain pullable. Errors: BlobUnknown, Unsupported.
 func (s *Service) DeleteBlob(ctx context.Context, p auth.Principal, repository string, d digest.Digest) error {
-	if err := s.authorize(ctx, p, auth.DeleteContent, Owner(repository), repository); err != nil {
+	if err := s.mayDelete(ctx, p, repository); err != nil {
 		return err
 	}
 	return s.meta.Update(ctx, func(tx Tx) error {
@@ -59,12 +59,12 @@ func (s *Service) DeleteBlob(ctx context.Context, p auth.Principal, repository s
 // MountBlob links a blob that another repository holds. from may be empty: then any repository that the caller may
 // read will do. ok is false when there is nothing to mount, and the caller starts an upload instead.
 func (s *Service) MountBlob(ctx context.Context, p auth.Principal, repository, from string, d digest.Digest) (ok bool, err error) {
-	if err := s.authorizePush(ctx, p, repository); err != nil {
+	if err := s.mayWrite(ctx, p, repository); err != nil {
 		return false, err
 	}
 	err = s.meta.Update(ctx, func(tx Tx) error {
 		ok = false
-		source, err := mountSource(tx, p, from, d)
+		source, err := s.mountSource(tx, p, from, d)
 		if err != nil || source.Digest.IsZero() {
 			return err
 		}
@@ -78,7 +78,7 @@ func (s *Service) MountBlob(ctx context.Context, p auth.Principal, repository, f
 }
 
 // mountSource finds the blob in from, or anywhere; a zero descriptor means it is nowhere the caller may read.
-func mountSource(tx Tx, p auth.Principal, from string, d digest.Digest) (digest.Descriptor, error) {
+func (s *Service) mountSource(tx Tx, p auth.Principal, from string, d digest.Digest) (digest.Descriptor, error) {
 	if from == "" {
 		names, err := tx.BlobRepositories(d)
 		if err != nil || len(names) == 0 {
@@ -86,7 +86,7 @@ func mountSource(tx Tx, p auth.Principal, from string, d digest.Digest) (digest.
 		}
 		from = names[0]
 	}
-	if !p.CanIn(auth.ReadContent, Owner(from)) {
+	if !s.canRead(p, from) {
 		return digest.Descriptor{}, nil
 	}
 	desc, err := tx.LinkedBlob(from, d)
@@ -98,7 +98,7 @@ func mountSource(tx Tx, p auth.Principal, from string, d digest.Digest) (digest.
 
 // StartUpload opens an upload session that lives for Settings.UploadTTL.
 func (s *Service) StartUpload(ctx context.Context, p auth.Principal, repository string) (Upload, error) {
-	if err := s.authorizePush(ctx, p, repository); err != nil {
+	if err := s.mayWrite(ctx, p, repository); err != nil {
 		return Upload{}, err
 	}
 	u := Upload{ID: randomHex(16), Repository: repository, Account: p.Account, StartedAt: s.now(), ExpiresAt: s.now().Add(s.set.UploadTTL)}
@@ -194,7 +194,7 @@ func (s *Service) PutBlob(ctx context.Context, p auth.Principal, repository stri
 		}
 		return desc, err
 	}
-	if err := s.authorizePush(ctx, p, repository); err != nil {
+	if err := s.mayWrite(ctx, p, repository); err != nil {
 		return digest.Descriptor{}, err
 	}
 	desc, err := s.storeBlob(ctx, digest.Descriptor{Digest: d, Size: c.Size}, c.Body)
@@ -254,7 +254,7 @@ func (s *Service) dropUpload(ctx context.Context, id string) error {
 
 // findUpload answers BlobUploadUnknown unless the session is the repository's, the caller's, and alive.
 func (s *Service) findUpload(ctx context.Context, p auth.Principal, repository, id string) error {
-	if err := s.authorizePush(ctx, p, repository); err != nil {
+	if err := s.mayWrite(ctx, p, repository); err != nil {
 		return err
 	}
 	return s.meta.View(ctx, func(tx Tx) error {
@@ -267,20 +267,6 @@ func (s *Service) findUpload(ctx context.Context, p auth.Principal, repository, 
 		}
 		return nil
 	})
-}
-
-// MayPush reports, as an error, why the principal may not push to the repository, before a body is read.
-// Errors: NameInvalid, Unauthorized, Denied.
-func (s *Service) MayPush(ctx context.Context, p auth.Principal, repository string) error {
-	return s.authorizePush(ctx, p, repository)
-}
-
-// authorizePush checks the name and the right to write there.
-func (s *Service) authorizePush(ctx context.Context, p auth.Principal, repository string) error {
-	if err := CheckRepositoryName(repository); err != nil {
-		return err
-	}
-	return s.authorize(ctx, p, auth.WriteContent, Owner(repository), repository)
 }
 
 func (s *Service) ensureRepository(tx Tx, repository string) error {

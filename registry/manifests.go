@@ -15,7 +15,7 @@ import (
 // StatManifest finds a manifest by tag or digest. Errors: NameUnknown, ManifestUnknown.
 func (s *Service) StatManifest(ctx context.Context, p auth.Principal, repository string, ref Reference) (Manifest, error) {
 	var m Manifest
-	if err := s.authorize(ctx, p, auth.ReadContent, Owner(repository), repository); err != nil {
+	if err := s.mayRead(ctx, p, repository); err != nil {
 		return m, err
 	}
 	err := s.meta.View(ctx, func(tx Tx) (err error) {
@@ -65,7 +65,7 @@ func (s *Service) readSmall(ctx context.Context, d digest.Descriptor) ([]byte, e
 // Errors: TooLarge, ManifestInvalid (with the Decision when the gate refused), ManifestBlobUnknown, DigestInvalid,
 // SizeInvalid, Denied, VersionImmutable.
 func (s *Service) PutManifest(ctx context.Context, p auth.Principal, repository string, ref Reference, mediaType string, content []byte) (Manifest, error) {
-	if err := s.authorizePush(ctx, p, repository); err != nil {
+	if err := s.mayWrite(ctx, p, repository); err != nil {
 		return Manifest{}, err
 	}
 	m, doc, err := s.readManifest(repository, ref, mediaType, content)
@@ -218,7 +218,7 @@ func checkContent(tx Tx, m Manifest, doc document) error {
 // DeleteManifest removes a tag, or a manifest with its tags. Pack versions and their tags stay.
 // Errors: ManifestUnknown, Unsupported.
 func (s *Service) DeleteManifest(ctx context.Context, p auth.Principal, repository string, ref Reference) error {
-	if err := s.authorize(ctx, p, auth.DeleteContent, Owner(repository), repository); err != nil {
+	if err := s.mayDelete(ctx, p, repository); err != nil {
 		return err
 	}
 	return s.meta.Update(ctx, func(tx Tx) error {
@@ -250,7 +250,7 @@ func (s *Service) DeleteManifest(ctx context.Context, p auth.Principal, reposito
 
 // Tags lists tag names after last, at most limit (negative: all), in byte order. Errors: NameUnknown.
 func (s *Service) Tags(ctx context.Context, p auth.Principal, repository, last string, limit int) ([]string, error) {
-	if err := s.authorize(ctx, p, auth.ReadContent, Owner(repository), repository); err != nil {
+	if err := s.mayRead(ctx, p, repository); err != nil {
 		return nil, err
 	}
 	var tags []string
@@ -298,7 +298,7 @@ const descriptorBytes = 256
 // Referrers lists the manifests that refer to a subject, by digest. Their annotations can be large, so a page also ends
 // when it fills limit.Manifest bytes; more says that there are others behind it.
 func (s *Service) Referrers(ctx context.Context, p auth.Principal, repository string, q ReferrersQuery) (page []Manifest, more bool, err error) {
-	if err := s.authorize(ctx, p, auth.ReadContent, Owner(repository), repository); err != nil {
+	if err := s.mayRead(ctx, p, repository); err != nil {
 		return nil, false, err
 	}
 	err = s.meta.View(ctx, func(tx Tx) error {

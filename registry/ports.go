@@ -30,7 +30,10 @@ type BlobStore interface {
 	// Delete removes a blob; an absent one is no error.
 	Delete(ctx context.Context, d digest.Digest) error
 	// All lists every blob, in no order.
-	All(ctx context.Context) iter.Seq2[digest.Descriptor, error]
+	All(ctx context.Context) iter.Seq2[StoredBlob, error]
+	// Quarantine takes a blob whose bytes are damaged out of reading and keeps them aside for an administrator. Open and
+	// Stat then answer ErrBlobUnknown, and Put stores good bytes in its place. Errors: ErrBlobUnknown.
+	Quarantine(ctx context.Context, d digest.Digest) error
 
 	// CreateUpload starts an upload session with no bytes. Errors: ErrConflict when the id is taken.
 	CreateUpload(ctx context.Context, id string) error
@@ -50,6 +53,19 @@ type BlobStore interface {
 	AbortUpload(ctx context.Context, id string) error
 	// Uploads lists the sessions with the time of their last write.
 	Uploads(ctx context.Context) iter.Seq2[UploadSession, error]
+}
+
+// Presigner is a BlobStore whose blobs clients may fetch straight from the store.
+type Presigner interface {
+	// Presign gives an address at which a GET answers with the blob as application/octet-stream for ttl.
+	Presign(ctx context.Context, d digest.Digest, ttl time.Duration) (string, error)
+}
+
+// StoredBlob is a blob as its store lists it.
+type StoredBlob struct {
+	Digest   digest.Digest
+	Size     int64
+	StoredAt time.Time // when its bytes were last put, by the store's clock: a Put of what is there moves it
 }
 
 // UploadSession is an upload that a BlobStore holds.
@@ -77,6 +93,8 @@ type Tx interface {
 	PackTx
 	JobTx
 	AuditTx
+	AccessTx
+	CollectionTx
 }
 
 // AccountTx is the part of Tx about accounts and tokens.
@@ -166,6 +184,12 @@ type AuditTx interface {
 	Setting(key string) (string, error)                  // ErrNotFound
 	PutSetting(key, value string) error                  // replaces
 }
+
+// AccessTx is the part of Tx about robots, private repositories, owners of other names and failed sign-ins.
+type AccessTx interface{}
+
+// CollectionTx is the part of Tx about what may be removed, and about what owners hold.
+type CollectionTx interface{}
 
 // LedgerFile is the exportable copy of the ledger (design.md 2). Append is durable when it returns and skips rows
 // that are already there.

@@ -29,11 +29,13 @@ type Backend interface {
 	// Put stores what r gives under want.Digest, atomically and durably, replacing what is there. r ends with io.EOF
 	// only when it gave exactly want's bytes; when it ends in any other way nothing may be left.
 	Put(ctx context.Context, want digest.Descriptor, r io.Reader) error
-	// Settle makes a blob that is visible durable: its Put may be on its way, or a process may have died in it.
+	// Settle makes a blob that is visible durable, as its Put may be on its way or a process may have died in it, and
+	// makes it as young as a new one to All.
 	Settle(ctx context.Context, d digest.Digest) error
 	// Delete and RemoveUpload remove what may be absent.
 	Delete(ctx context.Context, d digest.Digest) error
-	All(ctx context.Context) iter.Seq2[digest.Descriptor, error]
+	All(ctx context.Context) iter.Seq2[registry.StoredBlob, error]
+	Quarantine(ctx context.Context, d digest.Digest) error
 
 	// CreateUpload fails with an error that wraps fs.ErrExist when the id is taken.
 	CreateUpload(ctx context.Context, id string) error
@@ -118,8 +120,16 @@ func (s *Store) Delete(ctx context.Context, d digest.Digest) error {
 }
 
 // All implements registry.BlobStore.
-func (s *Store) All(ctx context.Context) iter.Seq2[digest.Descriptor, error] {
+func (s *Store) All(ctx context.Context) iter.Seq2[registry.StoredBlob, error] {
 	return s.backend.All(ctx)
+}
+
+// Quarantine implements registry.BlobStore.
+func (s *Store) Quarantine(ctx context.Context, d digest.Digest) error {
+	if err := checkBlob(ctx, d); err != nil {
+		return err
+	}
+	return blobError(d, s.backend.Quarantine(ctx, d))
 }
 
 // Verify reads the blob again and compares it with want. Errors: registry.ErrBlobUnknown, *digest.MismatchError.

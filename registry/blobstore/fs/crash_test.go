@@ -194,7 +194,7 @@ func checkAfterKill(t *testing.T, dir string, seed uint64, acked []digest.Descri
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := blobstore.Verify(ctx, store, d); err != nil {
+		if err := blobstore.Verify(ctx, store, digest.Descriptor{Digest: d.Digest, Size: d.Size}); err != nil {
 			t.Errorf("a blob that is not whole is visible: %v", err)
 		}
 	}

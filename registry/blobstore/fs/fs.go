@@ -9,6 +9,7 @@
 //	blobs/<algorithm>/<ab>/<hex>  a blob, 0444, never changed; ab is the first two digits of hex
 //	uploads/<id>                  an upload session: the bytes that came so far, 0600
 //	tmp/<random>                  a blob that is being written; what a crash left there is removed by Open
+//	quarantine/<algorithm>-<hex>  damaged bytes that an administrator may look at; nothing reads them
 //
 // All paths go through one os.Root, so that no name and no link leads out of the folder. Other files may lie beside
 // these three folders.
@@ -25,6 +26,7 @@ import (
 	"path"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"github.com/gatehouse-registry/gatehouse/digest"
 	"github.com/gatehouse-registry/gatehouse/registry"
@@ -36,6 +38,7 @@ const (
 	blobsDir   = "blobs"
 	uploadsDir = "uploads"
 	tmpDir     = "tmp"
+	quarantine = "quarantine"
 )
 
 // The modes. Nobody but the server's user may look into the folder.
@@ -84,7 +87,7 @@ func openFolder(dir string) (*folder, error) {
 
 // prepare makes the top of the tree durable, takes the lock and empties tmp.
 func (f *folder) prepare(dir string) error {
-	tops := []string{blobsDir, path.Join(blobsDir, string(digest.SHA256)), path.Join(blobsDir, string(digest.SHA512)), uploadsDir, tmpDir}
+	tops := []string{blobsDir, path.Join(blobsDir, string(digest.SHA256)), path.Join(blobsDir, string(digest.SHA512)), uploadsDir, tmpDir, quarantine}
 	for _, name := range tops {
 		if err := f.mkdir(name); err != nil {
 			return classify(err)
@@ -204,7 +207,20 @@ func (f *folder) Settle(_ context.Context, d digest.Digest) error {
 	if err != nil {
 		return err
 	}
+	now := time.Now()
+	if err := f.root.Chtimes(blobPath(d), now, now); err != nil {
+		return err
+	}
 	return f.syncDir(shard)
+}
+
+// Quarantine implements blobstore.Backend.
+func (f *folder) Quarantine(_ context.Context, d digest.Digest) error {
+	name := blobPath(d)
+	if err := f.root.Rename(name, path.Join(quarantine, string(d.Algorithm())+"-"+d.Hex())); err != nil {
+		return err
+	}
+	return errors.Join(f.syncDir(quarantine), f.syncDir(path.Dir(name)))
 }
 
 // Delete implements blobstore.Backend.

@@ -18,13 +18,13 @@ const listBatch = 256
 
 // All implements blobstore.Backend. A file that is no blob by its name and place is left out. Blobs that come or go
 // meanwhile may be listed or not. The first error ends the list.
-func (f *folder) All(ctx context.Context) iter.Seq2[digest.Descriptor, error] {
-	return func(yield func(digest.Descriptor, error) bool) {
+func (f *folder) All(ctx context.Context) iter.Seq2[registry.StoredBlob, error] {
+	return func(yield func(registry.StoredBlob, error) bool) {
 		for _, a := range []digest.Algorithm{digest.SHA256, digest.SHA512} {
 			top := path.Join(blobsDir, string(a))
 			for shard, err := range f.entries(ctx, top) {
 				if err != nil {
-					yield(digest.Descriptor{}, err)
+					yield(registry.StoredBlob{}, err)
 					return
 				}
 				if !f.listShard(ctx, a, path.Join(top, shard.Name()), yield) {
@@ -36,17 +36,17 @@ func (f *folder) All(ctx context.Context) iter.Seq2[digest.Descriptor, error] {
 }
 
 // listShard yields the blobs of one folder and reports whether to go on.
-func (f *folder) listShard(ctx context.Context, a digest.Algorithm, dir string, yield func(digest.Descriptor, error) bool) bool {
+func (f *folder) listShard(ctx context.Context, a digest.Algorithm, dir string, yield func(registry.StoredBlob, error) bool) bool {
 	for info, err := range f.entries(ctx, dir) {
 		if err != nil {
-			yield(digest.Descriptor{}, err)
+			yield(registry.StoredBlob{}, err)
 			return false
 		}
 		d, err := digest.Parse(string(a) + ":" + info.Name())
 		if err != nil || blobPath(d) != path.Join(dir, info.Name()) || !info.Mode().IsRegular() {
 			continue
 		}
-		if !yield(digest.Descriptor{Digest: d, Size: info.Size()}, nil) {
+		if !yield(registry.StoredBlob{Digest: d, Size: info.Size(), StoredAt: info.ModTime()}, nil) {
 			return false
 		}
 	}
