@@ -12,9 +12,11 @@ package blobstore
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"iter"
+	"time"
 
 	"github.com/gatehouse-registry/gatehouse/digest"
 	"github.com/gatehouse-registry/gatehouse/registry"
@@ -106,9 +108,9 @@ func (s *Store) Put(ctx context.Context, want digest.Descriptor, r io.Reader) er
 		if _, err := io.Copy(io.Discard, verified); err != nil {
 			return err
 		}
-		return s.backend.Settle(ctx, want.Digest)
+		return removedMeanwhile(want.Digest, s.backend.Settle(ctx, want.Digest))
 	}
-	return s.backend.Put(ctx, want, verified)
+	return removedMeanwhile(want.Digest, s.backend.Put(ctx, want, verified))
 }
 
 // Delete implements registry.BlobStore.
@@ -177,6 +179,18 @@ func checkBlob(ctx context.Context, d digest.Digest) error {
 		return registry.Errorf(registry.BlobUnknown, "an empty digest names no blob")
 	}
 	return nil
+}
+
+// removedMeanwhile turns "not there" at the end of a Put into an error that tells the caller to put again: the bytes were
+// read once and are gone, and who took them away (Delete, Quarantine) did so while the Put ran.
+func removedMeanwhile(d digest.Digest, err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return &registry.Error{
+			Code: registry.Unavailable, Message: fmt.Sprintf("blob %s was removed while it was being stored: store it again", d),
+			Err: err, RetryAfter: time.Second,
+		}
+	}
+	return err
 }
 
 // blobError turns a back-end's "not there" into the domain's.

@@ -26,6 +26,7 @@ type Open func(t *testing.T, dir string) registry.BlobStore
 func Run(t *testing.T, open Open) {
 	tests := map[string]func(*testing.T, *place){}
 	maps.Copy(tests, blobTests)
+	maps.Copy(tests, ageTests)
 	maps.Copy(tests, uploadTests)
 	maps.Copy(tests, busyTests)
 	for name, test := range tests {

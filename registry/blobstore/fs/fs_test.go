@@ -74,7 +74,7 @@ func TestTree(t *testing.T) {
 	want := map[string]string{
 		"blobs": "drwx------", "blobs/sha256": "drwx------", "blobs/sha512": "drwx------",
 		"blobs/sha256/2c": "drwx------", "blobs/sha256/2c/" + d.Hex(): "-r--r--r--",
-		"tmp": "drwx------", "uploads": "drwx------", "uploads/session": "-rw-------",
+		"quarantine": "drwx------", "tmp": "drwx------", "uploads": "drwx------", "uploads/session": "-rw-------",
 	}
 	if diff := cmp.Diff(want, files(t, dir)); diff != "" {
 		t.Errorf("tree differs (-want +got):\n%s", diff)
