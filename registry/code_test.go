@@ -25,7 +25,8 @@ func TestErrorsDocument(t *testing.T) {
 Every error has a code. It decides the HTTP status and the exit code of ` + "`sf`" + `, in one table (registry/code.go) from which
 this page is made (` + "`go test ./registry -run ErrorsDocument -update`" + `).
 
-- Below ` + "`/v2`" + ` the answer is the OCI envelope ` + "`{\"errors\": [{\"code\", \"message\", \"detail\"}]}`" + `; a gate's Decision is the detail.
+- Below ` + "`/v2`" + ` the answer is the OCI envelope ` + "`{\"errors\": [{\"code\", \"message\", \"detail\"}]}`" + `. The message names
+  every violation (the first ten); with ` + "`Accept: application/vnd.gatehouse.decision.v1+json`" + ` the detail is the gate's Decision.
 - Below ` + "`/api`" + ` it is ` + "`{\"detail\": \"title\\n- violation…\", \"code\", \"decision\"}`" + `: the detail is what the real clients show.
 - A refusal's decision lists every violation with its rule, field, file, line, message and hint. Where several kinds of
   violation meet, the status is 403 before 413 before 409 before 400.

@@ -183,6 +183,10 @@ func (r *Report) ClientsFirst() {
 // OK reports whether nothing was violated.
 func (r *Report) OK() bool { return len(r.Violations) == 0 }
 
+// MediaTypeDecision is the media type of a Decision. A client of the OCI protocol that names it in Accept gets the decision as
+// an error's detail; all others get its text, since what they show of a detail hides the message.
+const MediaTypeDecision = "application/vnd.gatehouse.decision.v1+json"
+
 // Decision is a gate's answer: every violation, never only the first.
 type Decision struct {
 	Gate       Gate        `json:"gate"`

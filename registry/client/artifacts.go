@@ -41,7 +41,7 @@ func (c *Client) repository(name string) (*remote.Repository, error) {
 	repo.PlainHTTP = c.base.Scheme == "http"
 	repo.Client = &auth.Client{
 		Client: c.http,
-		Header: http.Header{"User-Agent": {c.opt.UserAgent}},
+		Header: http.Header{"User-Agent": {c.opt.UserAgent}, "Accept": {rule.MediaTypeDecision}},
 		Credential: auth.StaticCredential(c.base.Host, auth.Credential{
 			Username: c.opt.Account, Password: c.opt.Token,
 		}),

@@ -33,7 +33,9 @@ func (a answer) envelope() any {
 	e := envelopeError{Code: string(a.code), Message: a.message, Detail: a.detail}
 	if a.decision != nil {
 		e.Message += violationsInLine(a.decision.Violations)
-		e.Detail = a.decision
+		if a.showDecision {
+			e.Detail = a.decision
+		}
 	}
 	return envelope{[]envelopeError{e}}
 }

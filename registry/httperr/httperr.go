@@ -14,6 +14,7 @@ import (
 	"math"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/gatehouse-registry/gatehouse/admission/rule"
@@ -25,7 +26,7 @@ type Form uint8
 
 // The forms.
 const (
-	OCI Form = iota // /v2: {"errors":[{"code","message","detail"}]}, as distribution-spec says
+	OCI Form = iota // /v2: {"errors":[{"code","message","detail"}]}, as distribution-spec says; the message says all
 	API             // /api: {"detail":"title\n- violation\n- violation","decision":{…}}, as both real clients read it (wire.md 1)
 )
 
@@ -48,6 +49,7 @@ func Write(w http.ResponseWriter, r *http.Request, log *slog.Logger, form Form, 
 		w.WriteHeader(statusClientGone)
 		return
 	}
+	a.showDecision = readsDecisions(r)
 	id := RequestID(r.Context())
 	if a.code == registry.Internal {
 		if id == "" {
@@ -93,6 +95,19 @@ type answer struct {
 	decision *rule.Decision // of a gate that refused
 	detail   any
 	retry    time.Duration
+
+	showDecision bool // in the OCI form too
+}
+
+// readsDecisions reports whether the client asks for decisions in the OCI form. oras and crane print a detail as Go prints
+// a map, and regctl the whole body: a decision there buries the message that the user needs.
+func readsDecisions(r *http.Request) bool {
+	for _, accept := range r.Header.Values("Accept") {
+		if strings.Contains(accept, rule.MediaTypeDecision) {
+			return true
+		}
+	}
+	return false
 }
 
 // newAnswer classifies an error. The outermost *registry.Error counts, except that a gate's refusal always shows.

@@ -160,7 +160,17 @@ func TestRefusals(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			w, _ := answer(t, httperr.OCI, tt.err)
+			plain := decode[ociBody](t, w)
+			if plain.Errors[0].Detail != nil {
+				t.Errorf("a client that reads no decisions gets the detail %s", plain.Errors[0].Detail)
+			}
+			r := httptest.NewRequest(http.MethodPut, "/v2/alice/x/manifests/1", nil)
+			r.Header.Add("Accept", "application/json, "+rule.MediaTypeDecision)
+			w, _ = answerTo(t, r, httperr.OCI, tt.err)
 			body := decode[ociBody](t, w)
+			if plain.Errors[0].Message != body.Errors[0].Message {
+				t.Errorf("the message is %q without the decision, %q with it", plain.Errors[0].Message, body.Errors[0].Message)
+			}
 			if w.Code != tt.status || body.Errors[0].Code != string(tt.code) {
 				t.Errorf("status %d %s, want %d %s", w.Code, body.Errors[0].Code, tt.status, tt.code)
 			}

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gatehouse-registry/gatehouse/admission/rule"
 	"github.com/gatehouse-registry/gatehouse/registry"
 	"github.com/gatehouse-registry/gatehouse/registry/api/wire"
 	"github.com/gatehouse-registry/gatehouse/registry/auth"
@@ -213,6 +214,7 @@ func (g *gatehouse) try(c call) (reply, error) {
 	default:
 		r.Header.Set("Authorization", "Bearer "+c.token)
 	}
+	r.Header.Set("Accept", rule.MediaTypeDecision)
 	for k, v := range c.header {
 		r.Header.Set(k, v)
 	}
