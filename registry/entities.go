@@ -113,15 +113,6 @@ type RecipeID struct {
 	Pack    string // <owner>/<pack name>
 }
 
-// Upload is an OCI blob upload in progress.
-type Upload struct {
-	ID         string
-	Repository string
-	Account    string
-	StartedAt  time.Time
-	ExpiresAt  time.Time
-}
-
 // Snapshot is the built-in part of the catalogue of one client release, as an administrator imported it.
 type Snapshot struct {
 	Dialect    dialect.Dialect
@@ -197,4 +188,41 @@ type AuditRow struct {
 	Subject string    `json:"subject"` // what it was done to
 	Outcome string    `json:"outcome"` // "ok" or the code of the refusal
 	Detail  string    `json:"detail"`
+	Remote  string    `json:"remote"`  // the address that asked, "" when the registry itself acted
+	Request string    `json:"request"` // the id of the request, likewise
+}
+
+// RepositoryAccess is what a repository's row says about who may reach it.
+type RepositoryAccess struct {
+	Owner   string
+	Private bool
+	Listed  bool // whether the account that was asked about is one of its readers
+}
+
+// Robot is an account for a program: it acts for its owner, within scopes, until it expires. Its tokens are those of the
+// account of its name.
+type Robot struct {
+	Name        string // <owner>+<name>
+	Owner       string // an account that is no robot
+	Description string
+	Scopes      []auth.Scope
+	CreatedBy   string
+	CreatedAt   time.Time
+	ExpiresAt   time.Time
+}
+
+// Namespace gives the repositories of a pattern an owner that their first component does not name.
+type Namespace struct {
+	Pattern   string
+	Owner     string
+	CreatedBy string
+	CreatedAt time.Time
+}
+
+// SignInFailures counts the failed sign-ins with a password of an account, or from a network.
+type SignInFailures struct {
+	Subject     string
+	Failures    int
+	LastAt      time.Time
+	LockedUntil time.Time // zero: not locked
 }

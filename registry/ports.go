@@ -77,6 +77,10 @@ type UploadSession struct {
 
 // MetaStore keeps everything but bytes.
 type MetaStore interface {
+	// Generation counts the commits of this store. Where exact is true, it moves after every commit and before that is
+	// acknowledged, and nobody else writes to the store: what a View read that began after a call of Generation is true
+	// for as long as Generation gives the same number. Where exact is false, others may commit unseen.
+	Generation() (g uint64, exact bool)
 	// View runs fn in a read-only transaction with one consistent view.
 	View(ctx context.Context, fn func(Tx) error) error
 	// Update runs fn in a read-write transaction that commits, durably, when fn returns nil. fn may run again after
@@ -109,7 +113,7 @@ type AccountTx interface {
 	RevokeToken(id string, at time.Time) error // ErrNotFound; revoking twice keeps the first time
 }
 
-// ContentTx is the part of Tx about repositories, blobs, manifests, tags and uploads.
+// ContentTx is the part of Tx about repositories, blobs, manifests, tags and uploads that ended.
 type ContentTx interface {
 	Repository(name string) (Repository, error)                               // ErrNameUnknown
 	EnsureRepository(Repository) error                                        // keeps an existing row
@@ -132,10 +136,18 @@ type ContentTx interface {
 	Tag(repository, name string) (Tag, error)                   // ErrManifestUnknown
 	DeleteTag(repository, name string) error                    // ErrManifestUnknown
 	Tags(repository, after string, limit int) ([]string, error) // names in byte order, after is exclusive; limit < 0: all
-	InsertUpload(Upload) error                                  // Conflict: the id is taken
-	Upload(id string) (Upload, error)                           // ErrUploadUnknown
-	DeleteUpload(id string) error                               // an absent one is no error
-	ExpiredUploads(now time.Time) ([]Upload, error)             // whose ExpiresAt has passed
+	// FindManifest gives the manifest that a tag or a digest names, without its References: one row, one query.
+	FindManifest(repository string, ref Reference) (Manifest, error) // ErrManifestUnknown
+	// PutSmall keeps the bytes of a small blob, which the caller has compared with the digest, beside its rows. It replaces
+	// what is there and makes it as young as a new one.
+	PutSmall(d digest.Digest, content []byte, at time.Time) error
+	Small(d digest.Digest) ([]byte, error)                           // ErrBlobUnknown
+	StatSmall(d digest.Digest) (StoredBlob, error)                   // ErrBlobUnknown
+	DeleteSmall(d digest.Digest) error                               // an absent one is no error
+	SmallBlobs(after digest.Digest, limit int) ([]StoredBlob, error) // by digest, after is exclusive; limit < 0: all
+	CloseUpload(id string, until time.Time) error                    // remembers that the upload has ended; idempotent
+	UploadClosed(id string) (bool, error)                            // whether CloseUpload was called for it
+	ForgetClosedUploads(now time.Time) error                         // those whose until has passed
 }
 
 // PackTx is the part of Tx about packs, the ledger and the catalogue. A list of versions leaves out Summary, Document and
@@ -186,7 +198,26 @@ type AuditTx interface {
 }
 
 // AccessTx is the part of Tx about robots, private repositories, owners of other names and failed sign-ins.
-type AccessTx interface{}
+type AccessTx interface {
+	RepositoryAccess(name, account string) (RepositoryAccess, error)         // ErrNameUnknown; Listed is about the account
+	SetRepositoryAccess(name string, private bool, readers []string) error   // replaces the readers; ErrNameUnknown; NotFound: no such account
+	RepositoryReaders(name string) ([]string, error)                         // sorted
+	ReadableRepositories(account, after string, limit int) ([]string, error) // as Repositories, without the private ones that account neither owns nor is listed for
+	HiddenPacks(account string) ([]string, error)                            // private pack repositories that account neither owns nor is listed for, sorted
+	InsertRobot(Robot) error                                                 // Conflict: the name is taken; NotFound: no such account or owner
+	Robot(name string) (Robot, error)                                        // ErrNotFound
+	Robots(owner string) ([]Robot, error)                                    // by name; "" means of all owners
+	DeleteRobot(name string) error                                           // with its account and tokens; ErrNotFound
+	PutNamespace(Namespace) error                                            // replaces the one of its pattern; NotFound: no such owner
+	NamespaceOf(patterns []string) (Namespace, error)                        // the first of the patterns that has one; ErrNotFound
+	Namespaces() ([]Namespace, error)                                        // by pattern
+	DeleteNamespace(pattern string) error                                    // ErrNotFound
+	TokenByID(id string) (Token, error)                                      // ErrNotFound; revoked and expired ones too
+	DeleteExpiredTokens(before time.Time) error                              // that expired before the time
+	SignInFailures(subject string) (SignInFailures, error)                   // zero counts when there were none
+	PutSignInFailures(SignInFailures) error                                  // replaces
+	DeleteSignInFailures(before time.Time) error                             // whose last one was before the time
+}
 
 // CollectionTx is the part of Tx about what may be removed, and about what owners hold.
 type CollectionTx interface{}

@@ -6,17 +6,17 @@ import (
 
 // InsertAudit implements registry.AuditTx.
 func (t *tx) InsertAudit(a registry.AuditRow) error {
-	_, err := t.exec(`INSERT INTO audit (at, account, action, subject, outcome, detail) VALUES ($1, $2, $3, $4, $5, $6)`,
-		micros(a.At), a.Account, a.Action, a.Subject, a.Outcome, a.Detail)
+	_, err := t.exec(`INSERT INTO audit (at, account, action, subject, outcome, detail, remote, request) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
+		micros(a.At), a.Account, a.Action, a.Subject, a.Outcome, a.Detail, a.Remote, a.Request)
 	return err
 }
 
 // Audit implements registry.AuditTx.
 func (t *tx) Audit(afterSeq int64, limit int) ([]registry.AuditRow, error) {
 	return all(t, func(r row) (a registry.AuditRow, err error) {
-		err = r.Scan(&a.Seq, timeColumn{&a.At}, &a.Account, &a.Action, &a.Subject, &a.Outcome, &a.Detail)
+		err = r.Scan(&a.Seq, timeColumn{&a.At}, &a.Account, &a.Action, &a.Subject, &a.Outcome, &a.Detail, &a.Remote, &a.Request)
 		return a, err
-	}, `SELECT seq, at, account, action, subject, outcome, detail FROM audit WHERE seq > $1 ORDER BY seq LIMIT $2`, afterSeq, atMost(limit))
+	}, `SELECT seq, at, account, action, subject, outcome, detail, remote, request FROM audit WHERE seq > $1 ORDER BY seq LIMIT $2`, afterSeq, atMost(limit))
 }
 
 // Setting implements registry.AuditTx.

@@ -14,7 +14,7 @@ var auditTests = map[string]func(*testing.T, registry.MetaStore){
 func testAudit(t *testing.T, s registry.MetaStore) {
 	var want []registry.AuditRow
 	for n := range 5 {
-		a := registry.AuditRow{At: at(n), Account: "alice", Action: "pack.publish", Subject: "alice/x", Outcome: "ok", Detail: "é\n\"" + numbered("d", n)}
+		a := registry.AuditRow{At: at(n), Account: "alice", Action: "pack.publish", Subject: "alice/x", Outcome: "ok", Detail: "é\n\"" + numbered("d", n), Remote: "192.0.2.1", Request: "r" + numbered("", n)}
 		update(t, s, func(tx registry.Tx) error { return tx.InsertAudit(a) })
 		want = append(want, a)
 	}
