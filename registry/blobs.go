@@ -14,21 +14,36 @@ func (s *Service) StatBlob(ctx context.Context, p auth.Principal, repository str
 	if err := s.mayRead(ctx, p, repository); err != nil {
 		return digest.Descriptor{}, err
 	}
+	return s.linkedBlob(ctx, repository, d)
+}
+
+// linkedBlob finds a blob that the repository has and whose bytes are there: a client that hears of a blob does not push it
+// again, so one whose bytes were set aside as damaged is not there.
+func (s *Service) linkedBlob(ctx context.Context, repository string, d digest.Digest) (digest.Descriptor, error) {
 	var desc digest.Descriptor
 	err := s.meta.View(ctx, func(tx Tx) (err error) {
-		desc, err = tx.LinkedBlob(repository, d)
-		return err
+		if desc, err = tx.LinkedBlob(repository, d); err != nil {
+			return err
+		}
+		return s.hasContent(ctx, tx, desc)
 	})
 	return desc, err
 }
 
 // OpenBlob opens a blob of the repository; the caller closes it. Errors as StatBlob.
 func (s *Service) OpenBlob(ctx context.Context, p auth.Principal, repository string, d digest.Digest) (Blob, digest.Descriptor, error) {
-	desc, err := s.StatBlob(ctx, p, repository, d)
+	if err := s.mayRead(ctx, p, repository); err != nil {
+		return nil, digest.Descriptor{}, err
+	}
+	var desc digest.Descriptor
+	err := s.meta.View(ctx, func(tx Tx) (err error) {
+		desc, err = tx.LinkedBlob(repository, d)
+		return err
+	})
 	if err != nil {
 		return nil, desc, err
 	}
-	b, _, err := s.blobs.Open(ctx, d)
+	b, err := s.openContent(ctx, desc)
 	return b, desc, err
 }
 
@@ -96,25 +111,22 @@ func (s *Service) mountSource(tx Tx, p auth.Principal, from string, d digest.Dig
 	return desc, err
 }
 
-// StartUpload opens an upload session that lives for Settings.UploadTTL.
+// StartUpload begins an upload that lives for Settings.UploadTTL. It costs nothing until bytes come.
 func (s *Service) StartUpload(ctx context.Context, p auth.Principal, repository string) (Upload, error) {
 	if err := s.mayWrite(ctx, p, repository); err != nil {
 		return Upload{}, err
 	}
-	u := Upload{ID: randomHex(16), Repository: repository, Account: p.Account, StartedAt: s.now(), ExpiresAt: s.now().Add(s.set.UploadTTL)}
-	if err := s.blobs.CreateUpload(ctx, u.ID); err != nil {
-		return Upload{}, err
-	}
-	err := s.meta.Update(ctx, func(tx Tx) error { return tx.InsertUpload(u) })
-	return u, err
+	return s.newUpload(repository, p.Account), nil
 }
 
-// UploadStatus is how many bytes a session holds. Errors: BlobUploadUnknown.
+// UploadStatus is how many bytes an upload holds. Errors: BlobUploadUnknown.
 func (s *Service) UploadStatus(ctx context.Context, p auth.Principal, repository, id string) (int64, error) {
-	if err := s.findUpload(ctx, p, repository, id); err != nil {
+	u, err := s.findUpload(ctx, p, repository, id)
+	if err != nil {
 		return 0, err
 	}
-	return s.blobs.UploadSize(ctx, id)
+	size, _, err := s.uploadSize(ctx, u)
+	return size, err
 }
 
 // Chunk is a piece of an upload.
@@ -127,58 +139,60 @@ type Chunk struct {
 // AppendUpload adds a chunk and gives the new size. When the body fails, what came of it stays.
 // Errors: BlobUploadUnknown, RangeInvalid, TooLarge.
 func (s *Service) AppendUpload(ctx context.Context, p auth.Principal, repository, id string, c Chunk) (int64, error) {
-	if err := s.findUpload(ctx, p, repository, id); err != nil {
+	u, err := s.findUpload(ctx, p, repository, id)
+	if err != nil {
+		return 0, err
+	}
+	held, began, err := s.uploadSize(ctx, u)
+	if err != nil {
 		return 0, err
 	}
 	if c.Offset < 0 {
-		size, err := s.blobs.UploadSize(ctx, id)
-		if err != nil {
-			return 0, err
-		}
-		c.Offset = size
-	}
-	return s.blobs.AppendUpload(ctx, id, c.Offset, c.Body, s.set.MaxBlob)
-}
-
-// FinishUpload adds the last chunk, which may be empty, and turns the session into a blob of the repository. The 2xx
-// that follows means that the bytes are on disk and the row committed. A body that brings the whole blob never touches
-// the session, so that a client whose connection broke may send it again. Errors: as AppendUpload, and DigestInvalid.
-func (s *Service) FinishUpload(ctx context.Context, p auth.Principal, repository, id string, c Chunk, d digest.Digest) (digest.Descriptor, error) {
-	if err := s.findUpload(ctx, p, repository, id); err != nil {
-		return digest.Descriptor{}, err
-	}
-	held, err := s.blobs.UploadSize(ctx, id)
-	if err != nil {
-		return digest.Descriptor{}, err
-	}
-	if held == 0 && c.Offset <= 0 && c.Size >= 0 {
-		desc, err := s.storeBlob(ctx, digest.Descriptor{Digest: d, Size: c.Size}, c.Body)
-		if err == nil {
-			err = s.linkBlob(ctx, repository, desc, id)
-		}
-		if err == nil {
-			s.abandon(ctx, id)
-		}
-		return desc, err
-	}
-	desc, err := s.commitUpload(ctx, id, held, c, d)
-	if err != nil {
-		return desc, err
-	}
-	return desc, s.linkBlob(ctx, repository, desc, id)
-}
-
-// commitUpload adds the last chunk to a session that holds bytes, and ends it.
-func (s *Service) commitUpload(ctx context.Context, id string, held int64, c Chunk, d digest.Digest) (digest.Descriptor, error) {
-	if c.Offset < 0 {
 		c.Offset = held
 	}
-	if _, err := s.blobs.AppendUpload(ctx, id, c.Offset, c.Body, s.set.MaxBlob); err != nil {
+	return s.appendUpload(ctx, u, c, began)
+}
+
+// FinishUpload adds the last chunk, which may be empty, and turns the upload into a blob of the repository. The 2xx that
+// follows means that the bytes are on disk and the row committed. A body that brings the whole blob never makes a session,
+// so that a client whose connection broke may send it again. Errors: as AppendUpload, and DigestInvalid.
+func (s *Service) FinishUpload(ctx context.Context, p auth.Principal, repository, id string, c Chunk, d digest.Digest) (digest.Descriptor, error) {
+	u, err := s.findUpload(ctx, p, repository, id)
+	if err != nil {
 		return digest.Descriptor{}, err
 	}
-	desc, err := s.blobs.CommitUpload(ctx, id, d)
+	held, began, err := s.uploadSize(ctx, u)
+	if err != nil {
+		return digest.Descriptor{}, err
+	}
+	var got content
+	whole := held == 0 && c.Offset <= 0 && c.Size >= 0
+	if whole {
+		got, err = s.takeBlob(ctx, digest.Descriptor{Digest: d, Size: c.Size}, c.Body)
+	} else {
+		if c.Offset < 0 {
+			c.Offset = held
+		}
+		got, err = s.commitUpload(ctx, u, c, began, d)
+	}
+	if err != nil {
+		return got.Descriptor, err
+	}
+	err = s.linkBlob(ctx, repository, got, &u)
+	if err == nil && whole && began {
+		s.abandon(ctx, u.received())
+	}
+	return got.Descriptor, err
+}
+
+// commitUpload adds the last chunk to a session and makes a blob of it.
+func (s *Service) commitUpload(ctx context.Context, u Upload, c Chunk, began bool, d digest.Digest) (content, error) {
+	if _, err := s.appendUpload(ctx, u, c, began); err != nil {
+		return content{}, err
+	}
+	desc, err := s.blobs.CommitUpload(ctx, u.session(), d)
 	desc.MediaType = blobMediaType
-	return desc, uploadMismatch(err)
+	return content{Descriptor: desc}, uploadMismatch(err)
 }
 
 // PutBlob stores a whole blob at once. Errors: TooLarge, DigestInvalid.
@@ -190,42 +204,43 @@ func (s *Service) PutBlob(ctx context.Context, p auth.Principal, repository stri
 		}
 		desc, err := s.FinishUpload(ctx, p, repository, u.ID, c, d)
 		if err != nil {
-			err = errors.Join(err, s.dropUpload(context.WithoutCancel(ctx), u.ID))
+			s.abandon(ctx, u.received())
 		}
 		return desc, err
 	}
 	if err := s.mayWrite(ctx, p, repository); err != nil {
 		return digest.Descriptor{}, err
 	}
-	desc, err := s.storeBlob(ctx, digest.Descriptor{Digest: d, Size: c.Size}, c.Body)
+	got, err := s.takeBlob(ctx, digest.Descriptor{Digest: d, Size: c.Size}, c.Body)
 	if err != nil {
-		return desc, err
+		return got.Descriptor, err
 	}
-	return desc, s.linkBlob(ctx, repository, desc, "")
+	return got.Descriptor, s.linkBlob(ctx, repository, got, nil)
 }
 
 // blobMediaType is what a blob is known as; only manifests say what theirs are.
 const blobMediaType = "application/octet-stream"
 
-// storeBlob stores bytes whose digest and size the sender said beforehand.
-func (s *Service) storeBlob(ctx context.Context, want digest.Descriptor, r io.Reader) (digest.Descriptor, error) {
+// takeBlob takes bytes whose digest and size the sender said beforehand.
+func (s *Service) takeBlob(ctx context.Context, want digest.Descriptor, r io.Reader) (content, error) {
 	if want.Size > s.set.MaxBlob {
-		return want, Errorf(TooLarge, "the blob has %d bytes, at most %d are allowed", want.Size, s.set.MaxBlob)
+		return content{}, Errorf(TooLarge, "the blob has %d bytes, at most %d are allowed", want.Size, s.set.MaxBlob)
 	}
 	want.MediaType = blobMediaType
-	return want, uploadMismatch(s.blobs.Put(ctx, want, r))
+	got, err := s.take(ctx, want, r)
+	return got, uploadMismatch(err)
 }
 
-// linkBlob makes a stored blob one of the repository and ends the session it came by, if any.
-func (s *Service) linkBlob(ctx context.Context, repository string, desc digest.Descriptor, upload string) error {
-	return s.meta.Update(ctx, func(tx Tx) error {
+// linkBlob makes a blob one of the repository and closes the upload it came by, if any.
+func (s *Service) linkBlob(ctx context.Context, repository string, blob content, u *Upload) error {
+	return s.commitContent(ctx, []content{blob}, func(tx Tx) error {
 		if err := s.ensureRepository(tx, repository); err != nil {
 			return err
 		}
-		if err := tx.LinkBlob(repository, desc, s.now()); err != nil || upload == "" {
+		if err := tx.LinkBlob(repository, blob.Descriptor, s.now()); err != nil || u == nil {
 			return err
 		}
-		return tx.DeleteUpload(upload)
+		return tx.CloseUpload(u.session(), u.ExpiresAt)
 	})
 }
 
@@ -237,36 +252,13 @@ func uploadMismatch(err error) error {
 	return err
 }
 
-// CancelUpload ends a session. Errors: BlobUploadUnknown.
+// CancelUpload ends an upload. Errors: BlobUploadUnknown.
 func (s *Service) CancelUpload(ctx context.Context, p auth.Principal, repository, id string) error {
-	if err := s.findUpload(ctx, p, repository, id); err != nil {
+	u, err := s.findUpload(ctx, p, repository, id)
+	if err != nil {
 		return err
 	}
-	return s.dropUpload(ctx, id)
-}
-
-func (s *Service) dropUpload(ctx context.Context, id string) error {
-	if err := s.blobs.AbortUpload(ctx, id); err != nil {
-		return err
-	}
-	return s.meta.Update(ctx, func(tx Tx) error { return tx.DeleteUpload(id) })
-}
-
-// findUpload answers BlobUploadUnknown unless the session is the repository's, the caller's, and alive.
-func (s *Service) findUpload(ctx context.Context, p auth.Principal, repository, id string) error {
-	if err := s.mayWrite(ctx, p, repository); err != nil {
-		return err
-	}
-	return s.meta.View(ctx, func(tx Tx) error {
-		u, err := tx.Upload(id)
-		if err != nil {
-			return err
-		}
-		if u.Repository != repository || u.Account != p.Account || s.now().After(u.ExpiresAt) {
-			return ErrUploadUnknown
-		}
-		return nil
-	})
+	return s.closeUpload(ctx, u)
 }
 
 func (s *Service) ensureRepository(tx Tx, repository string) error {

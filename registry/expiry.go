@@ -2,36 +2,27 @@ package registry
 
 import (
 	"context"
-	"errors"
 	"fmt"
 )
 
-// Expire ends what has had its time: upload sessions, previews and package uploads. Sessions of the blob store that no
-// row names, left by a server that was killed, go once nobody has written to them for Settings.UploadTTL. It returns how
-// many sessions ended.
+// Expire ends what has had its time: sessions of uploads, previews, package uploads, and the memory of closed uploads. It
+// returns how many sessions ended.
 func (s *Service) Expire(ctx context.Context) (int, error) {
-	var expired []Upload
-	err := s.meta.View(ctx, func(tx Tx) (err error) {
-		expired, err = tx.ExpiredUploads(s.now())
-		return err
-	})
+	n, err := s.expireSessions(ctx)
 	if err != nil {
-		return 0, err
+		return n, err
 	}
-	for _, u := range expired {
-		if err := s.dropUpload(ctx, u.ID); err != nil {
-			return 0, fmt.Errorf("expire upload %s: %w", u.ID, err)
+	return n, s.meta.Update(ctx, func(tx Tx) error {
+		if err := tx.DeleteExpired(s.now()); err != nil {
+			return err
 		}
-	}
-	stray, err := s.expireStray(ctx)
-	if err != nil {
-		return len(expired), err
-	}
-	return len(expired) + stray, s.meta.Update(ctx, func(tx Tx) error { return tx.DeleteExpired(s.now()) })
+		return tx.ForgetClosedUploads(s.now())
+	})
 }
 
-// expireStray aborts sessions that are older than any session lives and that no row names: the store's clock is not ours.
-func (s *Service) expireStray(ctx context.Context) (int, error) {
+// expireSessions aborts the sessions that nobody has written to for Settings.UploadTTL. The upload of such a one began
+// before that and has expired too; a request that has one for itself writes to it all the time.
+func (s *Service) expireSessions(ctx context.Context) (int, error) {
 	n := 0
 	for session, err := range s.blobs.Uploads(ctx) {
 		if err != nil {
@@ -40,17 +31,7 @@ func (s *Service) expireStray(ctx context.Context) (int, error) {
 		if s.now().Sub(session.TouchedAt) <= s.set.UploadTTL {
 			continue
 		}
-		err := s.meta.View(ctx, func(tx Tx) error {
-			_, err := tx.Upload(session.ID)
-			return err
-		})
-		if err == nil {
-			continue // it ends with its row
-		}
-		if !errors.Is(err, ErrUploadUnknown) {
-			return n, err
-		}
-		if err := s.dropUpload(ctx, session.ID); err != nil {
+		if err := s.blobs.AbortUpload(ctx, session.ID); err != nil {
 			return n, fmt.Errorf("expire upload %s: %w", session.ID, err)
 		}
 		n++

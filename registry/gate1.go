@@ -1,7 +1,6 @@
 package registry
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -70,8 +69,7 @@ func (s *Service) closeCandidate(ctx context.Context, c candidate) {
 // blobSource is a stored blob as an archive that can be read again.
 func (s *Service) blobSource(ctx context.Context, d digest.Descriptor) archive.Source {
 	return archive.Source{Size: d.Size, Open: func() (io.ReadCloser, error) {
-		b, _, err := s.blobs.Open(ctx, d.Digest)
-		return b, err
+		return s.openContent(ctx, d)
 	}}
 }
 
@@ -141,6 +139,7 @@ type artifactBytes struct {
 	manifest []byte
 	config   digest.Descriptor
 	layer    digest.Descriptor
+	fresh    []content // those of its bytes that no row names yet
 }
 
 // publish makes a decided pack a version: bytes first, then in one transaction the gate once more, the version with its
@@ -154,11 +153,12 @@ func (s *Service) publish(ctx context.Context, p auth.Principal, c candidate, a 
 	if err != nil {
 		return v, admission.Decision{}, err
 	}
-	if err := s.blobs.Put(ctx, digest.Descriptor{Digest: m.Digest, Size: m.Size}, bytes.NewReader(a.manifest)); err != nil {
+	manifest, err := s.takeManifest(ctx, m, a.manifest)
+	if err != nil {
 		return v, admission.Decision{}, err
 	}
 	var decision admission.Decision
-	err = s.meta.Update(ctx, func(tx Tx) error {
+	err = s.commitContent(ctx, append(manifest, a.fresh...), func(tx Tx) error {
 		if decision, err = s.decide(tx, c); err != nil {
 			return err
 		}

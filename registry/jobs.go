@@ -31,7 +31,7 @@ func (s *Service) Submit(ctx context.Context, p auth.Principal, sub Submission, 
 	if err := d.Err(); err != nil {
 		return Job{}, err
 	}
-	var pkg digest.Descriptor
+	var pkg content
 	if body != nil {
 		if pkg, err = s.receivePackage(ctx, body); err != nil {
 			return Job{}, err
@@ -40,19 +40,16 @@ func (s *Service) Submit(ctx context.Context, p auth.Principal, sub Submission, 
 	return s.admit(ctx, p, sub, pkg, "")
 }
 
-// receivePackage stores a job package whose digest nobody told.
-func (s *Service) receivePackage(ctx context.Context, body io.Reader) (digest.Descriptor, error) {
+// receivePackage takes a job package whose digest nobody told.
+func (s *Service) receivePackage(ctx context.Context, body io.Reader) (content, error) {
 	h := sha256.New()
-	id, size, err := s.receive(ctx, io.TeeReader(body, h), limit.JobPackage)
-	if err != nil {
-		return digest.Descriptor{}, err
+	rec, err := s.receive(ctx, io.TeeReader(body, h), limit.JobPackage)
+	if err != nil || rec.size == 0 {
+		return content{}, err
 	}
-	if size == 0 {
-		return digest.Descriptor{}, s.blobs.AbortUpload(ctx, id)
-	}
-	d, err := s.keep(ctx, id, digest.FromHash(digest.SHA256, h))
-	d.MediaType = packageType
-	return d, err
+	c, err := s.keep(ctx, rec, digest.FromHash(digest.SHA256, h))
+	c.MediaType = packageType
+	return c, err
 }
 
 // StartPackage opens a lease for the upload of a job package of known digest and size (wire.md 6.2). The token is
@@ -84,14 +81,15 @@ func (s *Service) PutPackage(ctx context.Context, p auth.Principal, id, token st
 	if subtle.ConstantTimeCompare(hash[:], u.TokenHash[:]) != 1 {
 		return u, Errorf(Denied, "X-Upload-Token is not the one of upload %s", id)
 	}
-	if err := s.blobs.Put(ctx, u.Want, body); err != nil {
+	stored, err := s.take(ctx, u.Want, body)
+	if err != nil {
 		if mismatch, ok := errors.AsType[*digest.MismatchError](err); ok {
 			return u, Errorf(DigestInvalid, "job package: %w", mismatch)
 		}
 		return u, err
 	}
 	u.Stored = true
-	return u, s.meta.Update(ctx, func(tx Tx) error { return tx.MarkPackageStored(id) })
+	return u, s.commitContent(ctx, []content{stored}, func(tx Tx) error { return tx.MarkPackageStored(id) })
 }
 
 func (s *Service) packageUpload(ctx context.Context, p auth.Principal, id string) (PackageUpload, error) {
@@ -179,13 +177,13 @@ func (s *Service) commit(ctx context.Context, p auth.Principal, pv Preview, key 
 	if key == "" {
 		doc.Submission.Key = "preview:" + pv.ID
 	}
-	var pkg digest.Descriptor
+	var pkg content
 	if doc.Upload != "" {
 		u, err := s.packageUpload(ctx, p, doc.Upload)
 		if err != nil {
 			return Job{}, err
 		}
-		pkg = u.Want
+		pkg.Descriptor = u.Want
 	}
 	return s.admit(WithCaller(ctx, doc.Caller), p, doc.Submission, pkg, pv.ID)
 }

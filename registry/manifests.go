@@ -12,32 +12,28 @@ import (
 	"github.com/gatehouse-registry/gatehouse/registry/auth"
 )
 
-// StatManifest finds a manifest by tag or digest. Errors: NameUnknown, ManifestUnknown.
+// StatManifest finds a manifest by tag or digest, without its References. Errors: NameUnknown, ManifestUnknown.
 func (s *Service) StatManifest(ctx context.Context, p auth.Principal, repository string, ref Reference) (Manifest, error) {
 	var m Manifest
 	if err := s.mayRead(ctx, p, repository); err != nil {
 		return m, err
 	}
 	err := s.meta.View(ctx, func(tx Tx) (err error) {
-		if _, err = tx.Repository(repository); err != nil {
-			return err
-		}
 		m, err = resolve(tx, repository, ref)
 		return err
 	})
 	return m, err
 }
 
-// resolve finds what a reference points at.
+// resolve finds what a reference points at, in one query when it is there.
 func resolve(tx Tx, repository string, ref Reference) (Manifest, error) {
-	if ref.Tag != "" {
-		t, err := tx.Tag(repository, ref.Tag)
-		if err != nil {
-			return Manifest{}, err
+	m, err := tx.FindManifest(repository, ref)
+	if errors.Is(err, ErrManifestUnknown) {
+		if _, missing := tx.Repository(repository); missing != nil {
+			err = missing
 		}
-		ref.Digest = t.Digest
 	}
-	return tx.Manifest(repository, ref.Digest)
+	return m, err
 }
 
 // GetManifest gives a manifest's very bytes. Errors as StatManifest.
@@ -46,18 +42,8 @@ func (s *Service) GetManifest(ctx context.Context, p auth.Principal, repository 
 	if err != nil {
 		return m, nil, err
 	}
-	content, err := s.readSmall(ctx, digest.Descriptor{Digest: m.Digest, Size: m.Size})
+	content, err := s.readContent(ctx, digest.Descriptor{Digest: m.Digest, Size: m.Size})
 	return m, content, err
-}
-
-// readSmall reads a whole blob that is known to be small: a manifest or a config.
-func (s *Service) readSmall(ctx context.Context, d digest.Descriptor) ([]byte, error) {
-	b, _, err := s.blobs.Open(ctx, d.Digest)
-	if err != nil {
-		return nil, err
-	}
-	defer b.Close()
-	return digest.ReadAll(b, d)
 }
 
 // PutManifest stores a manifest or index under a tag or a digest. A pack passes gate 1 first and becomes an
@@ -135,10 +121,11 @@ func (d document) configType() string {
 
 // putArtifact stores a manifest that is no pack.
 func (s *Service) putArtifact(ctx context.Context, p auth.Principal, m Manifest, doc document, ref Reference, content []byte) error {
-	if err := s.blobs.Put(ctx, digest.Descriptor{Digest: m.Digest, Size: m.Size}, bytes.NewReader(content)); err != nil {
+	bytes, err := s.takeManifest(ctx, m, content)
+	if err != nil {
 		return err
 	}
-	return s.meta.Update(ctx, func(tx Tx) error {
+	return s.commitContent(ctx, bytes, func(tx Tx) error {
 		if err := checkTenant(tx, m, ref); err != nil {
 			return err
 		}
@@ -161,6 +148,12 @@ func (s *Service) putArtifact(ctx context.Context, p auth.Principal, m Manifest,
 		}
 		return s.audit(tx, p, "manifest.push", m.Repository+":"+ref.String(), m.Digest.String())
 	})
+}
+
+// takeManifest takes the bytes of a manifest.
+func (s *Service) takeManifest(ctx context.Context, m Manifest, b []byte) ([]content, error) {
+	c, err := s.take(ctx, digest.Descriptor{Digest: m.Digest, Size: m.Size}, bytes.NewReader(b))
+	return []content{c}, err
 }
 
 // checkTenant keeps a pack repository to packs, their referrers and cosign's tags, and the tags of versions where
@@ -222,9 +215,6 @@ func (s *Service) DeleteManifest(ctx context.Context, p auth.Principal, reposito
 		return err
 	}
 	return s.meta.Update(ctx, func(tx Tx) error {
-		if _, err := tx.Repository(repository); err != nil {
-			return err
-		}
 		m, err := resolve(tx, repository, ref)
 		if err != nil {
 			return err

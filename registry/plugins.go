@@ -170,7 +170,7 @@ func (s *Service) OpenPackage(ctx context.Context, p auth.Principal, owner, pack
 	if err != nil {
 		return nil, Version{}, err
 	}
-	b, _, err := s.blobs.Open(ctx, pl.Layer.Digest)
+	b, err := s.openContent(ctx, pl.Layer)
 	return b, pl.Version, err
 }
 

@@ -26,15 +26,12 @@ func (s *Service) PublishArchive(ctx context.Context, p auth.Principal, owner st
 	if err := s.authorize(ctx, p, auth.WriteContent, owner, "packs of "+owner); err != nil {
 		return v, nil, err
 	}
-	id, size, err := s.receive(ctx, body, limit.Compressed)
+	rec, err := s.receive(ctx, body, limit.Compressed)
 	if err != nil {
 		return v, nil, err
 	}
-	defer s.abandon(ctx, id)
-	src := archive.Source{Size: size, Open: func() (io.ReadCloser, error) {
-		b, _, err := s.blobs.OpenUpload(ctx, id)
-		return b, err
-	}}
+	defer s.abandon(ctx, rec)
+	src := archive.Source{Size: rec.size, Open: func() (io.ReadCloser, error) { return s.open(ctx, rec) }}
 	c, err := s.inspect(ctx, p, owner, src, rule.Report{})
 	if err != nil {
 		return v, nil, err
@@ -55,37 +52,6 @@ func (s *Service) PublishArchive(ctx context.Context, p auth.Principal, owner st
 		warnings = append(warnings, w.String())
 	}
 	return v, warnings, nil
-}
-
-// receive stores a body in an upload session of its own.
-func (s *Service) receive(ctx context.Context, body io.Reader, max int64) (id string, size int64, err error) {
-	id = randomHex(16)
-	if err := s.blobs.CreateUpload(ctx, id); err != nil {
-		return "", 0, err
-	}
-	size, err = s.blobs.AppendUpload(ctx, id, 0, body, max)
-	if err != nil {
-		s.abandon(ctx, id)
-		return "", 0, err
-	}
-	return id, size, nil
-}
-
-// keep turns a received session into a blob, and ends the session when that fails.
-func (s *Service) keep(ctx context.Context, id string, want digest.Digest) (digest.Descriptor, error) {
-	d, err := s.blobs.CommitUpload(ctx, id, want)
-	if err != nil {
-		s.abandon(ctx, id)
-	}
-	return d, err
-}
-
-// abandon ends a session whose request is decided: what can't be removed now goes when it expires, and changes nothing
-// about the answer.
-func (s *Service) abandon(ctx context.Context, id string) {
-	if err := s.blobs.AbortUpload(context.WithoutCancel(ctx), id); err != nil {
-		s.log.WarnContext(ctx, "an upload stays until it expires", "upload", id, "err", err)
-	}
 }
 
 // gate refuses early, before anything is stored; publish decides again when it commits.
@@ -122,17 +88,18 @@ func (s *Service) storeArtifact(ctx context.Context, c candidate) (artifactBytes
 	if err != nil {
 		return a, err
 	}
-	a.layer = layer
-	a.config = digest.Descriptor{MediaType: pack.MediaTypeConfig, Digest: digest.FromBytes(config), Size: int64(len(config))}
-	if err := s.blobs.Put(ctx, a.config, bytes.NewReader(config)); err != nil {
+	want := digest.Descriptor{MediaType: pack.MediaTypeConfig, Digest: digest.FromBytes(config), Size: int64(len(config))}
+	stored, err := s.take(ctx, want, bytes.NewReader(config))
+	if err != nil {
 		return a, err
 	}
+	a.layer, a.config, a.fresh = layer.Descriptor, want, []content{layer, stored}
 	a.manifest, err = pack.BuildManifest(c.input.Pack, a.layer, a.config)
 	return a, err
 }
 
-// storeLayer streams the deterministic archive of a pack into a blob.
-func (s *Service) storeLayer(ctx context.Context, t *archive.Archive) (digest.Descriptor, error) {
+// storeLayer packs the deterministic archive of a pack.
+func (s *Service) storeLayer(ctx context.Context, t *archive.Archive) (content, error) {
 	r, w := io.Pipe()
 	packed := make(chan archive.Packed, 1)
 	go func() {
@@ -140,15 +107,15 @@ func (s *Service) storeLayer(ctx context.Context, t *archive.Archive) (digest.De
 		packed <- p
 		w.CloseWithError(err)
 	}()
-	id, _, err := s.receive(ctx, r, limit.Compressed)
+	rec, err := s.receive(ctx, r, limit.Compressed)
 	r.CloseWithError(err) // ends the packer when the store gave up first
 	p := <-packed
 	if err != nil {
-		return digest.Descriptor{}, err
+		return content{}, err
 	}
-	d, err := s.keep(ctx, id, p.Digest)
-	d.MediaType = pack.MediaTypeLayer
-	return d, err
+	c, err := s.keep(ctx, rec, p.Digest)
+	c.MediaType = pack.MediaTypeLayer
+	return c, err
 }
 
 // putPack is gate 1 at the manifest PUT. By digest, the manifest passes the rules and is kept, but makes no version
@@ -216,7 +183,7 @@ func (s *Service) inspectArtifact(ctx context.Context, p auth.Principal, m Manif
 	if parsed.Config.Size > limit.Config {
 		return candidate{}, artifactBytes{}, Errorf(TooLarge, "the config has %d bytes, at most %d are allowed", parsed.Config.Size, limit.Config)
 	}
-	config, err := s.readSmall(ctx, parsed.Config)
+	config, err := s.readContent(ctx, parsed.Config)
 	if err != nil {
 		return candidate{}, artifactBytes{}, err
 	}

@@ -67,6 +67,7 @@ type Service struct {
 	now    func() time.Time
 	set    Settings
 
+	uploadKey   []byte        // signs the ids of uploads
 	inspections chan struct{} // bounds archives being read
 }
 
@@ -78,6 +79,10 @@ func New(ctx context.Context, d Deps, set Settings) (*Service, error) {
 	}
 	if s.now == nil {
 		s.now = time.Now
+	}
+	var err error
+	if s.uploadKey, err = sharedKey(ctx, s.meta, uploadKeySetting); err != nil {
+		return s, err
 	}
 	return s, s.openLedger(ctx)
 }

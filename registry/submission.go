@@ -133,9 +133,9 @@ func (s *Service) quota(tx Tx, account string) (admission.Quota, error) {
 
 // admit runs gate 2 once more and stores the job with its decision and its signed receipt, all in one transaction. A
 // submission that comes from a preview names it; a preview makes one job.
-func (s *Service) admit(ctx context.Context, p auth.Principal, sub Submission, pkg digest.Descriptor, preview string) (Job, error) {
+func (s *Service) admit(ctx context.Context, p auth.Principal, sub Submission, pkg content, preview string) (Job, error) {
 	var job Job
-	err := s.meta.Update(ctx, func(tx Tx) error {
+	err := s.commitContent(ctx, []content{pkg}, func(tx Tx) error {
 		if preview != "" {
 			made, done, err := committed(tx, p, preview, sub.Key)
 			if job = made; done || err != nil {
@@ -149,7 +149,7 @@ func (s *Service) admit(ctx context.Context, p auth.Principal, sub Submission, p
 		if err := d.Err(); err != nil {
 			return err
 		}
-		if job, err = s.newJob(p, sub, d, spec, pkg); err != nil {
+		if job, err = s.newJob(p, sub, d, spec, pkg.Descriptor); err != nil {
 			return err
 		}
 		if err := tx.InsertJob(job); err != nil {

@@ -142,34 +142,3 @@ func (t *tx) Tags(repository, after string, limit int) ([]string, error) {
 	return all(t, text, `SELECT name FROM tags WHERE repository = $1 AND name > $2 ORDER BY name LIMIT $3`,
 		repository, after, atMost(limit))
 }
-
-const uploadColumns = `id, repository, account, started_at, expires_at`
-
-func scanUpload(r row) (u registry.Upload, err error) {
-	err = r.Scan(&u.ID, &u.Repository, &u.Account, timeColumn{&u.StartedAt}, timeColumn{&u.ExpiresAt})
-	return u, err
-}
-
-// InsertUpload implements registry.ContentTx. Errors: Conflict when the id is taken.
-func (t *tx) InsertUpload(u registry.Upload) error {
-	return t.insert(conflict("upload %.100q exists already", u.ID),
-		`INSERT INTO uploads (`+uploadColumns+`) VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING`,
-		u.ID, u.Repository, u.Account, micros(u.StartedAt), micros(u.ExpiresAt))
-}
-
-// Upload implements registry.ContentTx.
-func (t *tx) Upload(id string) (registry.Upload, error) {
-	return one(t, registry.Errorf(registry.BlobUploadUnknown, "there is no upload %.100q", id), scanUpload,
-		`SELECT `+uploadColumns+` FROM uploads WHERE id = $1`, id)
-}
-
-// DeleteUpload implements registry.ContentTx.
-func (t *tx) DeleteUpload(id string) error {
-	_, err := t.exec(`DELETE FROM uploads WHERE id = $1`, id)
-	return err
-}
-
-// ExpiredUploads implements registry.ContentTx. An upload has expired from its ExpiresAt on; the oldest comes first.
-func (t *tx) ExpiredUploads(now time.Time) ([]registry.Upload, error) {
-	return all(t, scanUpload, `SELECT `+uploadColumns+` FROM uploads WHERE expires_at <= $1 ORDER BY expires_at, id`, micros(now))
-}

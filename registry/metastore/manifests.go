@@ -61,6 +61,17 @@ func (t *tx) Manifest(repository string, d digest.Digest) (registry.Manifest, er
 	return m, err
 }
 
+// FindManifest implements registry.ContentTx.
+func (t *tx) FindManifest(repository string, ref registry.Reference) (registry.Manifest, error) {
+	if ref.Tag == "" {
+		return one(t, noManifest(repository, ref.Digest), scanManifest,
+			`SELECT `+manifestColumns+` FROM manifests WHERE repository = $1 AND digest = $2`, repository, ref.Digest.String())
+	}
+	return one(t, noTag(repository, ref.Tag), scanManifest, `SELECT m.repository, m.digest, m.media_type, m.size, m.artifact_type,
+		m.subject, m.annotations, m.pushed_at FROM tags t JOIN manifests m ON m.repository = t.repository AND m.digest = t.digest
+		WHERE t.repository = $1 AND t.name = $2`, repository, ref.Tag)
+}
+
 // DeleteManifest implements registry.ContentTx.
 func (t *tx) DeleteManifest(repository string, d digest.Digest) error {
 	return t.change(noManifest(repository, d), `DELETE FROM manifests WHERE repository = $1 AND digest = $2`, repository, d.String())

@@ -18,7 +18,6 @@ var contentTests = map[string]func(*testing.T, registry.MetaStore){
 	"Referrers":        testReferrers,
 	"Tags":             testTags,
 	"TagOrder":         testTagOrder,
-	"Uploads":          testUploads,
 }
 
 // withRepositories makes repositories.
@@ -170,6 +169,19 @@ func testManifests(t *testing.T, s registry.MetaStore) {
 	elsewhere := manifest("m1")
 	elsewhere.Repository, elsewhere.References = "a/y", []digest.Digest{sum("layer 9")}
 	putManifest(t, s, full, bare, elsewhere)
+	update(t, s, func(tx registry.Tx) error {
+		return tx.PutTag(registry.Tag{Repository: "a/x", Name: "v1", Digest: full.Digest})
+	})
+	find := func(repository string, ref registry.Reference) func(registry.Tx) (registry.Manifest, error) {
+		return func(tx registry.Tx) (registry.Manifest, error) { return tx.FindManifest(repository, ref) }
+	}
+	found := full
+	found.References = nil
+	same(t, "manifest found by tag", view(t, s, find("a/x", registry.Reference{Tag: "v1"})), found)
+	same(t, "manifest found by digest", view(t, s, find("a/x", registry.Reference{Digest: full.Digest})), found)
+	missing(t, s, "unknown tag", registry.ManifestUnknown, find("a/x", registry.Reference{Tag: "v2"}))
+	missing(t, s, "tag of another repository", registry.ManifestUnknown, find("a/y", registry.Reference{Tag: "v1"}))
+	missing(t, s, "unknown digest", registry.ManifestUnknown, find("a/y", registry.Reference{Digest: bare.Digest}))
 	for _, m := range []registry.Manifest{full, bare, elsewhere} {
 		got := view(t, s, findManifest(m.Repository, m.Digest))
 		same(t, "manifest", got, m)
@@ -311,32 +323,4 @@ func testTagOrder(t *testing.T, s registry.MetaStore) {
 		return nil
 	})
 	checkPages(t, s, names, func(tx registry.Tx, after string, limit int) ([]string, error) { return tx.Tags("a/x", after, limit) })
-}
-
-func testUploads(t *testing.T, s registry.MetaStore) {
-	upload := func(id string, n int) registry.Upload {
-		return registry.Upload{ID: id, Repository: "a/new", Account: "alice", StartedAt: at(0), ExpiresAt: at(n)}
-	}
-	list := []registry.Upload{upload("u3", 1), upload("u1", 2), upload("u2", 3)}
-	update(t, s, func(tx registry.Tx) error {
-		for _, u := range list {
-			if err := tx.InsertUpload(u); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	find := func(id string) func(registry.Tx) (registry.Upload, error) {
-		return func(tx registry.Tx) (registry.Upload, error) { return tx.Upload(id) }
-	}
-	same(t, "upload", view(t, s, find("u1")), list[1])
-	fails(t, s, "taken id", registry.Conflict, func(tx registry.Tx) error { return tx.InsertUpload(upload("u1", 9)) })
-	for n, want := range [][]registry.Upload{nil, list[:1], list[:2], list} {
-		same(t, "expired uploads", view(t, s, func(tx registry.Tx) ([]registry.Upload, error) { return tx.ExpiredUploads(at(n)) }), want)
-	}
-	for range 2 {
-		update(t, s, func(tx registry.Tx) error { return tx.DeleteUpload("u1") })
-	}
-	missing(t, s, "deleted upload", registry.BlobUploadUnknown, find("u1"))
-	same(t, "another upload", view(t, s, find("u2")), list[2])
 }

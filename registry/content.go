@@ -1,0 +1,192 @@
+package registry
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+
+	"github.com/gatehouse-registry/gatehouse/digest"
+)
+
+// The bytes of blobs and manifests lie in one of two places. A small one lies beside the rows that name it and is written
+// in their transaction: a small artifact costs a share of a group commit and no file. A larger one lies in the BlobStore and
+// is stored before its row. This file is the only one that knows which is where.
+
+// smallContent is how many bytes lie beside their row at most.
+const smallContent = 32 << 10
+
+// content is verified bytes on their way into the registry: a large one is stored already, a small one is carried along
+// until commitContent writes it.
+type content struct {
+	digest.Descriptor
+	small []byte // nil when the bytes lie in the BlobStore
+}
+
+// take reads what must be exactly want's bytes; want.Size must be known. Errors: *digest.MismatchError.
+func (s *Service) take(ctx context.Context, want digest.Descriptor, r io.Reader) (content, error) {
+	if want.Size > smallContent {
+		return content{Descriptor: want}, s.blobs.Put(ctx, want, r)
+	}
+	if want.Digest.IsZero() {
+		return content{}, Errorf(DigestInvalid, "a blob needs a digest")
+	}
+	b, err := digest.ReadAll(r, want)
+	return content{Descriptor: want, small: nonNil(b)}, err
+}
+
+// nonNil makes an empty slice of nil: empty content is small content too.
+func nonNil(b []byte) []byte {
+	if b == nil {
+		return []byte{}
+	}
+	return b
+}
+
+// received is a body that was read whole before anybody knew its digest: a small one in memory, another in a session of
+// the BlobStore.
+type received struct {
+	small   []byte
+	session string // "" for a small one
+	size    int64
+}
+
+// receive reads a body of at most max bytes. Whoever receives calls keep or abandon. Errors: TooLarge.
+func (s *Service) receive(ctx context.Context, body io.Reader, max int64) (received, error) {
+	head, whole, err := readHead(body, int(min(smallContent, max)))
+	if err != nil || whole {
+		return received{small: head, size: int64(len(head))}, err
+	}
+	rec := received{session: randomHex(16)}
+	if err := s.blobs.CreateUpload(ctx, rec.session); err != nil {
+		return received{}, err
+	}
+	rec.size, err = s.blobs.AppendUpload(ctx, rec.session, 0, io.MultiReader(bytes.NewReader(head), body), max)
+	if err != nil {
+		s.abandon(ctx, rec)
+		return received{}, err
+	}
+	return rec, nil
+}
+
+// readHead reads the first most+1 bytes of r; whole says that r ended before. Only io.EOF itself is an end.
+func readHead(r io.Reader, most int) (head []byte, whole bool, err error) {
+	head = make([]byte, 0, most+1)
+	for len(head) <= most {
+		n, err := r.Read(head[len(head):cap(head)])
+		head = head[:len(head)+n]
+		if err == io.EOF {
+			return head, len(head) <= most, nil
+		}
+		if err != nil {
+			return head, false, err
+		}
+	}
+	return head, false, nil
+}
+
+// open reads what was received, as often as wanted.
+func (s *Service) open(ctx context.Context, rec received) (Blob, error) {
+	if rec.session == "" {
+		return memory{bytes.NewReader(rec.small)}, nil
+	}
+	b, _, err := s.blobs.OpenUpload(ctx, rec.session)
+	return b, err
+}
+
+// keep turns what was received into content, and frees it when that fails.
+func (s *Service) keep(ctx context.Context, rec received, want digest.Digest) (content, error) {
+	if rec.session == "" {
+		return s.take(ctx, digest.Descriptor{Digest: want, Size: rec.size}, bytes.NewReader(rec.small))
+	}
+	d, err := s.blobs.CommitUpload(ctx, rec.session, want)
+	if err != nil {
+		s.abandon(ctx, rec)
+	}
+	return content{Descriptor: d}, err
+}
+
+// abandon frees what was received once its request is decided: what can't be removed now goes when it expires, and changes
+// nothing about the answer.
+func (s *Service) abandon(ctx context.Context, rec received) {
+	if rec.session == "" {
+		return
+	}
+	if err := s.blobs.AbortUpload(context.WithoutCancel(ctx), rec.session); err != nil {
+		s.log.WarnContext(ctx, "an upload stays until it expires", "upload", rec.session, "err", err)
+	}
+}
+
+// commitContent runs fn, whose rows name the contents, in one transaction that writes the small ones too.
+func (s *Service) commitContent(ctx context.Context, contents []content, fn func(Tx) error) error {
+	return s.meta.Update(ctx, func(tx Tx) error {
+		if err := fn(tx); err != nil {
+			return err
+		}
+		for _, c := range contents {
+			if c.small == nil {
+				continue
+			}
+			if err := tx.PutSmall(c.Digest, c.small, s.now()); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// openContent opens the bytes of a row. Errors: ErrBlobUnknown.
+func (s *Service) openContent(ctx context.Context, d digest.Descriptor) (Blob, error) {
+	if d.Size <= smallContent {
+		b, err := s.smallBytes(ctx, d)
+		if !errors.Is(err, ErrBlobUnknown) {
+			return memory{bytes.NewReader(b)}, err
+		}
+	}
+	b, _, err := s.blobs.Open(ctx, d.Digest)
+	return b, err
+}
+
+// readContent reads bytes that are known to be few: a manifest or a config. The caller doesn't change them.
+func (s *Service) readContent(ctx context.Context, d digest.Descriptor) ([]byte, error) {
+	if d.Size <= smallContent {
+		if b, err := s.smallBytes(ctx, d); !errors.Is(err, ErrBlobUnknown) {
+			return b, err
+		}
+	}
+	b, _, err := s.blobs.Open(ctx, d.Digest)
+	if err != nil {
+		return nil, err
+	}
+	defer b.Close()
+	return digest.ReadAll(b, d)
+}
+
+// smallBytes reads what lies beside its row, and compares it with its digest again. Errors: ErrBlobUnknown.
+func (s *Service) smallBytes(ctx context.Context, d digest.Descriptor) ([]byte, error) {
+	var b []byte
+	err := s.meta.View(ctx, func(tx Tx) (err error) {
+		b, err = tx.Small(d.Digest)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return digest.ReadAll(bytes.NewReader(b), d)
+}
+
+// hasContent reports whether the bytes of a row are there. Errors: ErrBlobUnknown.
+func (s *Service) hasContent(ctx context.Context, tx Tx, d digest.Descriptor) error {
+	if d.Size <= smallContent {
+		if _, err := tx.StatSmall(d.Digest); !errors.Is(err, ErrBlobUnknown) {
+			return err
+		}
+	}
+	_, err := s.blobs.Stat(ctx, d.Digest)
+	return err
+}
+
+// memory is a Blob that is held whole.
+type memory struct{ *bytes.Reader }
+
+func (memory) Close() error { return nil }

@@ -1,0 +1,153 @@
+package registry
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/gatehouse-registry/gatehouse/registry/auth"
+)
+
+// The id of an upload says all about it: when it began, and by its signature for which repository and account. So starting
+// one writes nothing, ten thousand open ones cost nothing, and any replica takes the next chunk. The store's session begins
+// with the first byte that is appended; an upload that was finished or cancelled is remembered as closed until it would have
+// expired.
+//
+//	24 hex digits at random, 8 of the second in which it began, 32 of the signature
+const (
+	uploadRandom    = 12 // bytes
+	uploadStart     = uploadRandom * 2
+	uploadSession   = uploadStart + 8
+	uploadSignature = 16 // bytes of HMAC-SHA256
+	uploadID        = uploadSession + 2*uploadSignature
+)
+
+// Upload is an upload in progress, as its id tells it.
+type Upload struct {
+	ID         string
+	Repository string
+	Account    string
+	ExpiresAt  time.Time
+}
+
+// session is what the upload is called in the BlobStore and among the closed ones.
+func (u Upload) session() string { return u.ID[:uploadSession] }
+
+// received is the upload's session as something that was received.
+func (u Upload) received() received { return received{session: u.session()} }
+
+// uploadKeySetting is where the store keeps the key of upload ids, which all replicas share.
+const uploadKeySetting = "upload-key"
+
+// sharedKey is a secret of 32 bytes that the metadata keeps; the first who asks makes it.
+func sharedKey(ctx context.Context, meta MetaStore, setting string) ([]byte, error) {
+	var text string
+	err := meta.Update(ctx, func(tx Tx) (err error) {
+		if text, err = tx.Setting(setting); !errors.Is(err, ErrNotFound) {
+			return err
+		}
+		text = randomHex(sha256.Size)
+		return tx.PutSetting(setting, text)
+	})
+	if err != nil {
+		return nil, err
+	}
+	key, err := hex.DecodeString(text)
+	if err != nil || len(key) != sha256.Size {
+		return nil, fmt.Errorf("setting %s holds no key", setting)
+	}
+	return key, nil
+}
+
+// newUpload makes an upload that lives for Settings.UploadTTL.
+func (s *Service) newUpload(repository, account string) Upload {
+	now := s.now()
+	id := randomHex(uploadRandom) + fmt.Sprintf("%08x", uint32(now.Unix()))
+	return Upload{ID: id + s.signUpload(id, repository, account), Repository: repository, Account: account, ExpiresAt: now.Add(s.set.UploadTTL)}
+}
+
+// signUpload binds the unsigned part of an id to who may use it, and where.
+func (s *Service) signUpload(unsigned, repository, account string) string {
+	mac := hmac.New(sha256.New, s.uploadKey)
+	for _, part := range []string{"upload", unsigned, repository, account} { // none of them holds a NUL
+		mac.Write([]byte(part))
+		mac.Write([]byte{0})
+	}
+	return hex.EncodeToString(mac.Sum(nil)[:uploadSignature])
+}
+
+// readUpload takes an id apart. ok is false when it was not made for the repository and the account, or has expired.
+func (s *Service) readUpload(id, repository, account string) (u Upload, ok bool) {
+	if len(id) != uploadID {
+		return u, false
+	}
+	unsigned, signature := id[:uploadSession], id[uploadSession:]
+	if !hmac.Equal([]byte(signature), []byte(s.signUpload(unsigned, repository, account))) {
+		return u, false
+	}
+	start, err := strconv.ParseUint(unsigned[uploadStart:], 16, 32)
+	if err != nil {
+		return u, false
+	}
+	u = Upload{ID: id, Repository: repository, Account: account, ExpiresAt: time.Unix(int64(start), 0).Add(s.set.UploadTTL)}
+	return u, s.now().Before(u.ExpiresAt)
+}
+
+// findUpload answers BlobUploadUnknown unless the upload is the repository's, the caller's, and alive.
+func (s *Service) findUpload(ctx context.Context, p auth.Principal, repository, id string) (Upload, error) {
+	if err := s.mayWrite(ctx, p, repository); err != nil {
+		return Upload{}, err
+	}
+	u, ok := s.readUpload(id, repository, p.Account)
+	if !ok {
+		return u, noUpload(id)
+	}
+	closed := false
+	err := s.meta.View(ctx, func(tx Tx) (err error) {
+		closed, err = tx.UploadClosed(u.session())
+		return err
+	})
+	if err == nil && closed {
+		err = noUpload(id)
+	}
+	return u, err
+}
+
+func noUpload(id string) error {
+	return Errorf(BlobUploadUnknown, "there is no upload %.100q here: it was finished, cancelled, has expired, or never was", id)
+}
+
+// uploadSize is how many bytes the upload holds: none before its session begins.
+func (s *Service) uploadSize(ctx context.Context, u Upload) (size int64, began bool, err error) {
+	size, err = s.blobs.UploadSize(ctx, u.session())
+	if errors.Is(err, ErrUploadUnknown) {
+		return 0, false, nil
+	}
+	return size, err == nil, err
+}
+
+// appendUpload adds a chunk, whose Offset is known, to the session and begins that where it is needed.
+func (s *Service) appendUpload(ctx context.Context, u Upload, c Chunk, began bool) (int64, error) {
+	if !began {
+		if c.Offset > 0 {
+			return 0, Errorf(RangeInvalid, "the upload holds no bytes, so the next one has offset 0; found offset %d", c.Offset)
+		}
+		if err := s.blobs.CreateUpload(ctx, u.session()); err != nil && CodeOf(err) != Conflict {
+			return 0, err
+		}
+	}
+	return s.blobs.AppendUpload(ctx, u.session(), c.Offset, c.Body, s.set.MaxBlob)
+}
+
+// closeUpload ends an upload for good.
+func (s *Service) closeUpload(ctx context.Context, u Upload) error {
+	if err := s.blobs.AbortUpload(ctx, u.session()); err != nil {
+		return err
+	}
+	return s.meta.Update(ctx, func(tx Tx) error { return tx.CloseUpload(u.session(), u.ExpiresAt) })
+}
