@@ -274,28 +274,36 @@ func (s *Service) RevokeToken(ctx context.Context, p auth.Principal, id string) 
 // Authenticate turns a token's secret into a principal. Errors: Unauthorized for a secret that is unknown, revoked
 // or expired, or whose account is disabled.
 func (s *Service) Authenticate(ctx context.Context, secret string) (auth.Principal, error) {
-	var p auth.Principal
-	err := s.meta.View(ctx, func(tx Tx) error {
-		t, err := tx.TokenByHash(auth.HashSecret(secret))
-		if err != nil {
-			return err
+	hash := auth.HashSecret(secret)
+	c, err := cached(ctx, s, rowKey{kind: tokenRow, a: string(hash[:])}, credential.bytes, func(tx Tx) (c credential, err error) {
+		if c.token, err = tx.TokenByHash(hash); err != nil {
+			return c, err
 		}
-		a, err := tx.Account(t.Account)
-		if err != nil {
-			return err
-		}
-		expired := !t.ExpiresAt.IsZero() && s.now().After(t.ExpiresAt)
-		if !t.RevokedAt.IsZero() || expired || a.Disabled {
-			return ErrNotFound
-		}
-		p = auth.Principal{Account: a.Name, Role: a.Role, TokenID: t.ID}
-		return nil
+		c.account, err = tx.Account(c.token.Account)
+		return c, err
 	})
-	if errors.Is(err, ErrNotFound) {
-		return p, Errorf(Unauthorized, "the token is not valid: it is unknown, expired or revoked, or its account is disabled")
+	if err == nil && !c.valid(s.now()) {
+		err = ErrNotFound
 	}
-	return p, err
+	if errors.Is(err, ErrNotFound) {
+		return auth.Principal{}, Errorf(Unauthorized, "the token is not valid: it is unknown, expired or revoked, or its account is disabled")
+	}
+	return auth.Principal{Account: c.account.Name, Role: c.account.Role, TokenID: c.token.ID}, err
 }
+
+// credential is a token with its account.
+type credential struct {
+	token   Token
+	account Account
+}
+
+func (c credential) valid(now time.Time) bool {
+	expired := !c.token.ExpiresAt.IsZero() && now.After(c.token.ExpiresAt)
+	return c.token.RevokedAt.IsZero() && !expired && !c.account.Disabled
+}
+
+// bytes is about what it takes in memory.
+func (c credential) bytes() int { return 512 + len(c.token.Label) + len(c.account.Quota) }
 
 // notFound words a lookup's ErrNotFound; any other error passes.
 func notFound(err error, format string, args ...any) error {

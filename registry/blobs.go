@@ -9,25 +9,17 @@ import (
 	"github.com/gatehouse-registry/gatehouse/registry/auth"
 )
 
-// StatBlob says how large a blob of the repository is. Errors: Unauthorized, Denied, BlobUnknown.
+// StatBlob says how large a blob of the repository is. A client that hears of a blob does not push it again, so one whose
+// bytes were set aside as damaged is not there. Errors: Unauthorized, Denied, BlobUnknown.
 func (s *Service) StatBlob(ctx context.Context, p auth.Principal, repository string, d digest.Digest) (digest.Descriptor, error) {
 	if err := s.mayRead(ctx, p, repository); err != nil {
 		return digest.Descriptor{}, err
 	}
-	return s.linkedBlob(ctx, repository, d)
-}
-
-// linkedBlob finds a blob that the repository has and whose bytes are there: a client that hears of a blob does not push it
-// again, so one whose bytes were set aside as damaged is not there.
-func (s *Service) linkedBlob(ctx context.Context, repository string, d digest.Digest) (digest.Descriptor, error) {
-	var desc digest.Descriptor
-	err := s.meta.View(ctx, func(tx Tx) (err error) {
-		if desc, err = tx.LinkedBlob(repository, d); err != nil {
-			return err
-		}
-		return s.hasContent(ctx, tx, desc)
-	})
-	return desc, err
+	desc, err := s.linkedBlob(ctx, repository, d)
+	if err != nil {
+		return desc, err
+	}
+	return desc, s.hasContent(ctx, desc)
 }
 
 // OpenBlob opens a blob of the repository; the caller closes it. Errors as StatBlob.
@@ -35,17 +27,23 @@ func (s *Service) OpenBlob(ctx context.Context, p auth.Principal, repository str
 	if err := s.mayRead(ctx, p, repository); err != nil {
 		return nil, digest.Descriptor{}, err
 	}
-	var desc digest.Descriptor
-	err := s.meta.View(ctx, func(tx Tx) (err error) {
-		desc, err = tx.LinkedBlob(repository, d)
-		return err
-	})
+	desc, err := s.linkedBlob(ctx, repository, d)
 	if err != nil {
 		return nil, desc, err
 	}
 	b, err := s.openContent(ctx, desc)
 	return b, desc, err
 }
+
+// linkedBlob finds what the repository has under a digest.
+func (s *Service) linkedBlob(ctx context.Context, repository string, d digest.Digest) (digest.Descriptor, error) {
+	return cached(ctx, s, rowKey{blobRow, repository, d.String()}, descriptorSize, func(tx Tx) (digest.Descriptor, error) {
+		return tx.LinkedBlob(repository, d)
+	})
+}
+
+// descriptorSize is about what a descriptor takes in memory.
+func descriptorSize(d digest.Descriptor) int { return 128 + len(d.MediaType) }
 
 // DeleteBlob takes a blob out of the repository. Blobs that a manifest of the repository names stay: what was
 // answered 2xx must remain pullable. Errors: BlobUnknown, Unsupported.

@@ -117,9 +117,16 @@ func (s *Service) abandon(ctx context.Context, rec received) {
 	}
 }
 
-// commitContent runs fn, whose rows name the contents, in one transaction that writes the small ones too.
+// commitContent runs fn, whose rows name the contents, in one transaction that writes the small ones too. Contents that
+// came before the transaction are anchored: no collection deletes them meanwhile.
 func (s *Service) commitContent(ctx context.Context, contents []content, fn func(Tx) error) error {
-	return s.meta.Update(ctx, func(tx Tx) error {
+	var before []digest.Descriptor
+	for _, c := range contents {
+		if c.small == nil && !c.Digest.IsZero() {
+			before = append(before, c.Descriptor)
+		}
+	}
+	return s.anchored(ctx, before, func(tx Tx) error {
 		if err := fn(tx); err != nil {
 			return err
 		}
@@ -162,9 +169,13 @@ func (s *Service) readContent(ctx context.Context, d digest.Descriptor) ([]byte,
 	return digest.ReadAll(b, d)
 }
 
-// smallBytes reads what lies beside its row, and compares it with its digest again. Errors: ErrBlobUnknown.
+// smallBytes reads what lies beside its row, and compares it with its digest again. The caller doesn't change the bytes.
+// Errors: ErrBlobUnknown.
 func (s *Service) smallBytes(ctx context.Context, d digest.Descriptor) ([]byte, error) {
-	var b []byte
+	b, ok := s.bytes.get(d.Digest)
+	if ok && int64(len(b)) == d.Size {
+		return b, nil
+	}
 	err := s.meta.View(ctx, func(tx Tx) (err error) {
 		b, err = tx.Small(d.Digest)
 		return err
@@ -172,13 +183,19 @@ func (s *Service) smallBytes(ctx context.Context, d digest.Descriptor) ([]byte, 
 	if err != nil {
 		return nil, err
 	}
-	return digest.ReadAll(bytes.NewReader(b), d)
+	if b, err = digest.ReadAll(bytes.NewReader(b), d); err == nil {
+		s.bytes.put(d.Digest, b, len(b))
+	}
+	return b, err
 }
 
-// hasContent reports whether the bytes of a row are there. Errors: ErrBlobUnknown.
-func (s *Service) hasContent(ctx context.Context, tx Tx, d digest.Descriptor) error {
+// hasContent fails when the bytes of a row are not there. Errors: ErrBlobUnknown.
+func (s *Service) hasContent(ctx context.Context, d digest.Descriptor) error {
 	if d.Size <= smallContent {
-		if _, err := tx.StatSmall(d.Digest); !errors.Is(err, ErrBlobUnknown) {
+		_, err := cached(ctx, s, rowKey{smallRow, d.Digest.String(), ""}, func(StoredBlob) int { return 128 }, func(tx Tx) (StoredBlob, error) {
+			return tx.StatSmall(d.Digest)
+		})
+		if !errors.Is(err, ErrBlobUnknown) {
 			return err
 		}
 	}

@@ -14,15 +14,23 @@ import (
 
 // StatManifest finds a manifest by tag or digest, without its References. Errors: NameUnknown, ManifestUnknown.
 func (s *Service) StatManifest(ctx context.Context, p auth.Principal, repository string, ref Reference) (Manifest, error) {
-	var m Manifest
 	if err := s.mayRead(ctx, p, repository); err != nil {
-		return m, err
+		return Manifest{}, err
 	}
-	err := s.meta.View(ctx, func(tx Tx) (err error) {
-		m, err = resolve(tx, repository, ref)
-		return err
-	})
-	return m, err
+	key := rowKey{kind: manifestRow, a: repository, b: ref.Tag}
+	if ref.Tag == "" {
+		key.b = ref.Digest.String() // no tag holds a colon
+	}
+	return cached(ctx, s, key, Manifest.bytes, func(tx Tx) (Manifest, error) { return resolve(tx, repository, ref) })
+}
+
+// bytes is about what the row takes in memory.
+func (m Manifest) bytes() int {
+	n := 512 + len(m.Repository) + len(m.MediaType) + len(m.ArtifactType)
+	for k, v := range m.Annotations {
+		n += 64 + len(k) + len(v)
+	}
+	return n
 }
 
 // resolve finds what a reference points at, in one query when it is there.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-registry/gatehouse/admission/rule"
+	"github.com/gatehouse-registry/gatehouse/digest"
 	"github.com/gatehouse-registry/gatehouse/registry/auth"
 )
 
@@ -67,13 +68,16 @@ type Service struct {
 	now    func() time.Time
 	set    Settings
 
-	uploadKey   []byte        // signs the ids of uploads
+	uploadKey   []byte // signs the ids of uploads
+	rows        *cache[rowKey, row]
+	bytes       *cache[digest.Digest, []byte]
 	inspections chan struct{} // bounds archives being read
 }
 
 // New makes a Service and brings the ledger file up to what the store holds.
 func New(ctx context.Context, d Deps, set Settings) (*Service, error) {
 	s := &Service{blobs: d.Blobs, meta: d.Meta, ledger: d.Ledger, signer: d.Signer, log: d.Log, now: d.Now, set: set, inspections: make(chan struct{}, maxInspections)}
+	s.rows, s.bytes = newCache[rowKey, row](maxCachedRows), newCache[digest.Digest, []byte](maxCachedBytes)
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
