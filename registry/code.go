@@ -94,6 +94,12 @@ func (c Code) Meaning() Meaning {
 	return meanings[Internal]
 }
 
+// Known reports whether the code is one of the table.
+func (c Code) Known() bool {
+	_, ok := meanings[c]
+	return ok
+}
+
 // Codes lists every code of the table, in no order.
 func Codes() []Code {
 	codes := make([]Code, 0, len(meanings))

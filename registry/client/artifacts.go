@@ -3,7 +3,6 @@ package client
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,10 +10,8 @@ import (
 
 	ocidigest "github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
-	"oras.land/oras-go/v2/errdef"
 	"oras.land/oras-go/v2/registry/remote"
 	"oras.land/oras-go/v2/registry/remote/auth"
-	"oras.land/oras-go/v2/registry/remote/errcode"
 
 	"github.com/gatehouse-registry/gatehouse/admission/limit"
 	"github.com/gatehouse-registry/gatehouse/admission/pack"
@@ -58,15 +55,15 @@ func (c *Client) Push(ctx context.Context, repository, tag string, a Artifact, p
 	config := ocispec.Descriptor{MediaType: pack.MediaTypeConfig, Digest: ocidigest.Digest(digest.FromBytes(a.Config).String()), Size: int64(len(a.Config))}
 	layer := ocispec.Descriptor{MediaType: pack.MediaTypeLayer, Digest: ocidigest.Digest(a.Layer.Digest.String()), Size: a.Layer.Size}
 	if err := pushBlob(ctx, repo, layer, a.Open, progress); err != nil {
-		return digest.Digest{}, fmt.Errorf("archive: %w", ociError(err))
+		return digest.Digest{}, fmt.Errorf("archive: %w", ProtocolError(err))
 	}
 	openConfig := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(a.Config)), nil }
 	if err := pushBlob(ctx, repo, config, openConfig, nil); err != nil {
-		return digest.Digest{}, fmt.Errorf("config: %w", ociError(err))
+		return digest.Digest{}, fmt.Errorf("config: %w", ProtocolError(err))
 	}
 	d := digest.FromBytes(a.Manifest)
 	manifest := ocispec.Descriptor{MediaType: ocispec.MediaTypeImageManifest, Digest: ocidigest.Digest(d.String()), Size: int64(len(a.Manifest))}
-	return d, ociError(repo.Manifests().PushReference(ctx, manifest, bytes.NewReader(a.Manifest), tag))
+	return d, ProtocolError(repo.Manifests().PushReference(ctx, manifest, bytes.NewReader(a.Manifest), tag))
 }
 
 func pushBlob(ctx context.Context, repo *remote.Repository, d ocispec.Descriptor, open func() (io.ReadCloser, error), progress func(io.Reader) io.Reader) error {
@@ -102,7 +99,7 @@ func (c *Client) FetchManifest(ctx context.Context, repository string, d digest.
 	}
 	_, body, err := repo.Manifests().FetchReference(ctx, d.String())
 	if err != nil {
-		return out, ociError(err)
+		return out, ProtocolError(err)
 	}
 	defer body.Close()
 	if out.Manifest, err = io.ReadAll(io.LimitReader(body, limit.Manifest+1)); err != nil {
@@ -140,43 +137,10 @@ func (c *Client) Blob(ctx context.Context, repository string, d digest.Descripto
 	}
 	body, err := repo.Blobs().Fetch(ctx, ocispec.Descriptor{MediaType: d.MediaType, Digest: ocidigest.Digest(d.Digest.String()), Size: d.Size})
 	if err != nil {
-		return nil, ociError(err)
+		return nil, ProtocolError(err)
 	}
 	return struct {
 		io.Reader
 		io.Closer
 	}{digest.NewReader(body, d), body}, nil
-}
-
-// ociError turns an error of the protocol back into the one that the server had.
-func ociError(err error) error {
-	if errors.Is(err, errdef.ErrNotFound) { // oras-go's word for every 404
-		return &registry.Error{Code: registry.NotFound, Message: err.Error(), Err: err}
-	}
-	response, ok := errors.AsType[*errcode.ErrorResponse](err)
-	if !ok {
-		return unreachable(err)
-	}
-	if len(response.Errors) == 0 {
-		return &registry.Error{Code: codeOfStatus(response.StatusCode), Err: err}
-	}
-	first := response.Errors[0]
-	e := &registry.Error{Code: registry.Code(first.Code), Message: first.Message, Err: err}
-	if d := decisionOf(first.Detail); d != nil {
-		e.Detail = *d
-	}
-	return e
-}
-
-// decisionOf reads the Decision that the server put into an error's detail, nil when it put none.
-func decisionOf(detail any) *rule.Decision {
-	text, err := json.Marshal(detail)
-	if err != nil {
-		return nil
-	}
-	var d rule.Decision
-	if json.Unmarshal(text, &d) != nil || d.Gate == "" {
-		return nil
-	}
-	return &d
 }

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -15,7 +14,6 @@ import (
 	"time"
 
 	"github.com/gatehouse-registry/gatehouse/admission/limit"
-	"github.com/gatehouse-registry/gatehouse/admission/rule"
 	"github.com/gatehouse-registry/gatehouse/registry"
 )
 
@@ -140,62 +138,7 @@ func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
 	}
 	if res.StatusCode/100 != 2 {
 		defer res.Body.Close()
-		return nil, decodeError(res)
+		return nil, AnswerError(res)
 	}
 	return res, nil
-}
-
-// unreachable words a failure of the connection; the cause stays in the chain.
-func unreachable(err error) error {
-	if ue, ok := errors.AsType[*url.Error](err); ok && !ue.Timeout() && !errors.Is(err, context.Canceled) {
-		return &registry.Error{Code: registry.Unavailable, Message: fmt.Sprintf("can't reach the server: %v", ue.Err), Err: err}
-	}
-	return err
-}
-
-// errorBody is the form of an error below /api.
-type errorBody struct {
-	Code     registry.Code  `json:"code"`
-	Detail   string         `json:"detail"`
-	Decision *rule.Decision `json:"decision"`
-}
-
-// decodeError turns an answer back into the error that the server had.
-func decodeError(res *http.Response) error {
-	body, err := io.ReadAll(io.LimitReader(res.Body, limit.Document))
-	if err != nil {
-		return err
-	}
-	var e errorBody
-	if json.Unmarshal(body, &e) != nil || e.Detail == "" {
-		return &registry.Error{Code: codeOfStatus(res.StatusCode), Message: fmt.Sprintf("the server answered %s: %.300q", res.Status, strings.TrimSpace(string(body)))}
-	}
-	if e.Code == "" {
-		e.Code = codeOfStatus(res.StatusCode)
-	}
-	if e.Decision != nil {
-		return &registry.Error{Code: e.Code, Message: e.Detail, Detail: *e.Decision}
-	}
-	return &registry.Error{Code: e.Code, Message: e.Detail}
-}
-
-// codeOfStatus is the code to assume when a server, or a proxy before it, names none.
-func codeOfStatus(status int) registry.Code {
-	switch status {
-	case http.StatusUnauthorized:
-		return registry.Unauthorized
-	case http.StatusForbidden:
-		return registry.Denied
-	case http.StatusNotFound:
-		return registry.NotFound
-	case http.StatusConflict:
-		return registry.Conflict
-	case http.StatusRequestEntityTooLarge:
-		return registry.TooLarge
-	case http.StatusTooManyRequests:
-		return registry.TooManyRequests
-	case http.StatusServiceUnavailable, http.StatusBadGateway, http.StatusGatewayTimeout:
-		return registry.Unavailable
-	}
-	return registry.Internal
 }
