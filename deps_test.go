@@ -30,7 +30,7 @@ var layers = [][]string{
 	{"admission"},
 	{"admission/"},
 	{"digest"},
-	{"testdata", "internal/durable"},
+	{"testdata", "internal/durable", "internal/testservice"},
 }
 
 // only lists who alone may import a module, by prefix of the importing package.
@@ -53,7 +53,7 @@ var only = map[string][]string{
 	"github.com/hashicorp/golang-lru/v2": {"registry"},
 	"github.com/opencontainers/":         {"admission/pack", "registry/client", "registry/oci", "cli"},
 	// The control plane runs nothing: what could start or load code is for the client, the agent and test tools.
-	"os/exec": {"cli", "launchverify", "registry/internal"},
+	"os/exec": {"cli", "launchverify", "registry/internal", "internal/testservice"},
 	"plugin":  {},
 }
 

@@ -4,10 +4,13 @@ import (
 	"github.com/gatehouse-registry/gatehouse/registry"
 )
 
-// InsertAudit implements registry.AuditTx.
+// InsertAudit implements registry.AuditTx. What a request brought is kept even where no text column can hold all of it:
+// such characters become U+FFFD. Numbers rise in the order of commits, without gaps.
 func (t *tx) InsertAudit(a registry.AuditRow) error {
-	_, err := t.exec(`INSERT INTO audit (at, account, action, subject, outcome, detail, remote, request) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
-		micros(a.At), a.Account, a.Action, a.Subject, a.Outcome, a.Detail, a.Remote, a.Request)
+	_, err := t.exec(`INSERT INTO audit (seq, at, account, action, subject, outcome, detail, remote, request)
+		VALUES ((SELECT COALESCE(MAX(seq), 0) + 1 FROM audit), $1, $2, $3, $4, $5, $6, $7, $8)`,
+		micros(a.At), printable(a.Account), printable(a.Action), printable(a.Subject), printable(a.Outcome), printable(a.Detail),
+		printable(a.Remote), printable(a.Request))
 	return err
 }
 

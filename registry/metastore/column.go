@@ -2,10 +2,45 @@ package metastore
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/gatehouse-registry/gatehouse/digest"
+	"github.com/gatehouse-registry/gatehouse/registry"
 )
+
+// storable gives the arguments of a statement as every engine takes them: a boolean as 0 or 1, text without what
+// PostgreSQL can't hold. It is refused on every engine, so that each one's content can move to another. Errors: Invalid.
+func storable(args []any) ([]any, error) {
+	owned := false
+	for i, arg := range args {
+		switch v := arg.(type) {
+		case string:
+			if !holdable(v) {
+				return nil, registry.Errorf(registry.Invalid, "the text %.60q can't be stored: it holds a NUL character or bytes that are not UTF-8", v)
+			}
+		case bool:
+			if !owned {
+				args, owned = slices.Clone(args), true
+			}
+			args[i] = number(v)
+		}
+	}
+	return args, nil
+}
+
+// holdable reports whether a text column of every engine can hold s.
+func holdable(s string) bool { return utf8.ValidString(s) && strings.IndexByte(s, 0) < 0 }
+
+// printable is s with U+FFFD in the place of what no text column can hold, for texts that tell people what came.
+func printable(s string) string {
+	if holdable(s) {
+		return s
+	}
+	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
+}
 
 // micros is how a time is stored: microseconds since 1970, 0 for the zero time.
 func micros(t time.Time) int64 {

@@ -22,15 +22,10 @@ func ledgerRow(v registry.Version) registry.LedgerRow {
 		Manifest: v.Manifest, Content: v.Content, Tree: v.Tree, CreatedBy: v.CreatedBy, CreatedAt: v.CreatedAt}
 }
 
-// appendLedger gives the row a number and appends it. One transaction at a time does so, so the numbers rise in the order
+// appendLedger gives the row a number and appends it. One transaction at a time writes, so the numbers rise in the order
 // of commits and have no gaps: who reads the ledger after a number misses no row. A row whose number is set and free
 // keeps it. Errors: Conflict when the ledger has the version or its key.
 func (t *tx) appendLedger(repository, key string, l registry.LedgerRow) (int64, error) {
-	if t.engine.lockLedger != "" {
-		if _, err := t.exec(t.engine.lockLedger); err != nil {
-			return 0, err
-		}
-	}
 	var last int64
 	if err := t.get(`SELECT COALESCE(MAX(seq), 0) FROM ledger`, nil, &last); err != nil {
 		return 0, err

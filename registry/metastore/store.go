@@ -41,9 +41,9 @@ func (s *Store) View(ctx context.Context, fn func(registry.Tx) error) error {
 }
 
 func (s *Store) view(ctx context.Context, fn func(registry.Tx) error) error {
-	sqlTx, err := s.readers.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	sqlTx, err := s.readers.BeginTx(ctx, &s.engine.view)
 	if err != nil {
-		return err
+		return s.engine.own(err)
 	}
 	defer sqlTx.Rollback()
 	t := &tx{engine: s.engine, sql: sqlTx, ctx: ctx, statement: ctx}
@@ -53,9 +53,15 @@ func (s *Store) view(ctx context.Context, fn func(registry.Tx) error) error {
 	return t.broken
 }
 
-// Update implements registry.MetaStore. Updates run one after another; those that wait for each other are committed
-// together, with one sync of the disk, and each still succeeds or fails by itself. fn must not call Update: it would
-// wait for itself. When ctx ends, fn's next call on its Tx fails; a commit that has begun goes on.
+// Update implements registry.MetaStore. Updates run one after another, those of all replicas too; those of one Store that
+// wait for each other are committed together, with one sync of the disk, and each still succeeds or fails by itself. fn
+// must not call Update: it would wait for itself. When ctx ends, fn's next call on its Tx fails; a commit that has begun
+// goes on.
+//
+// When the database goes away the error has the code Unavailable. Nothing of the change stands then, and it was tried
+// again, with one exception: the answer to a commit can be lost, and the change may stand or not. fn is never run again
+// after that, so a change is not made twice; the error's message says so, and a caller whose change is not idempotent looks
+// at what is stored before it tries again.
 func (s *Store) Update(ctx context.Context, fn func(registry.Tx) error) error {
 	return s.retry(ctx, func(attempt int) error { return s.writer.run(ctx, fn, attempt > 0) })
 }
@@ -64,8 +70,10 @@ func (s *Store) Update(ctx context.Context, fn func(registry.Tx) error) error {
 func (s *Store) retry(ctx context.Context, op func(attempt int) error) error {
 	for attempt := 0; ; attempt++ {
 		err := op(attempt)
-		_, together := errors.AsType[*batchError](err)
-		if attempt+1 == attempts || !together && !s.engine.is(err, busy) {
+		if ended(err) && ctx.Err() != nil {
+			return err
+		}
+		if attempt+1 == attempts || !s.again(err) {
 			return s.engine.public(err)
 		}
 		select {
@@ -74,6 +82,20 @@ func (s *Store) retry(ctx context.Context, op func(attempt int) error) error {
 		case <-time.After(firstPause << attempt):
 		}
 	}
+}
+
+// again reports whether a transaction that failed with err left nothing behind and may do better another time.
+func (s *Store) again(err error) bool {
+	if _, lost := errors.AsType[*lostCommit](err); lost {
+		return false
+	}
+	_, together := errors.AsType[*batchError](err)
+	return together || gone(err) || s.engine.is(err, busy)
+}
+
+// Generation implements registry.MetaStore. Of a database that replicas share it says nothing.
+func (s *Store) Generation() (uint64, bool) {
+	return s.writer.generation.Load(), s.engine == sqliteEngine
 }
 
 // Close closes the database. Transactions that run must have ended.

@@ -15,8 +15,7 @@ type tx struct {
 	sql       *sql.Tx
 	ctx       context.Context // the caller's; looked at before every statement
 	statement context.Context // what statements run with
-	writable  bool
-	broken    error // the first error of the database itself
+	broken    error           // the first error of the database itself
 }
 
 var _ registry.Tx = (*tx)(nil)
@@ -26,6 +25,7 @@ func (t *tx) fail(err error) error {
 	if err == nil || errors.Is(err, sql.ErrNoRows) {
 		return err
 	}
+	err = t.engine.own(err)
 	if t.broken == nil {
 		t.broken = err
 	}
@@ -35,6 +35,10 @@ func (t *tx) fail(err error) error {
 // exec runs a statement and gives the number of rows that it made, changed or removed.
 func (t *tx) exec(query string, args ...any) (int64, error) {
 	if err := t.ctx.Err(); err != nil {
+		return 0, err
+	}
+	args, err := storable(args)
+	if err != nil {
 		return 0, err
 	}
 	result, err := t.sql.ExecContext(t.statement, query, args...)
@@ -77,6 +81,10 @@ func (t *tx) get(query string, args []any, dest ...any) error {
 	if err := t.ctx.Err(); err != nil {
 		return err
 	}
+	args, err := storable(args)
+	if err != nil {
+		return err
+	}
 	return t.fail(t.sql.QueryRowContext(t.statement, query, args...).Scan(dest...))
 }
 
@@ -88,6 +96,10 @@ func one[T any](t *tx, missing error, scan func(row) (T, error), query string, a
 	var none T
 	if err := t.ctx.Err(); err != nil {
 		return none, err
+	}
+	args, err := storable(args)
+	if err != nil {
+		return none, missing // nothing is stored under such a text
 	}
 	v, err := scan(t.sql.QueryRowContext(t.statement, query, args...))
 	if errors.Is(err, sql.ErrNoRows) {
@@ -109,6 +121,10 @@ func all[T any](t *tx, scan func(row) (T, error), query string, args ...any) ([]
 // each yields every entity that a query gives, one in memory at a time, until yield gives false.
 func each[T any](t *tx, scan func(row) (T, error), yield func(T) bool, query string, args ...any) error {
 	if err := t.ctx.Err(); err != nil {
+		return err
+	}
+	args, err := storable(args)
+	if err != nil {
 		return err
 	}
 	rows, err := t.sql.QueryContext(t.statement, query, args...)

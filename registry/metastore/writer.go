@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/gatehouse-registry/gatehouse/registry"
 )
@@ -21,17 +22,37 @@ type writer struct {
 	engine  *engine
 	waiting atomic.Int64 // callers that want mu and will look after the batch once they have it
 
-	mu    sync.Mutex
-	batch *batch // open, or nil
+	// generation counts the batches that ended. It moves after the commit, or what may have been one, and before anybody is
+	// told of it (see registry.MetaStore).
+	generation atomic.Uint64
+
+	mu      sync.Mutex
+	batch   *batch // open, or nil
+	down    error  // why no batch could be opened, as long as it counts
+	triedAt time.Time
 }
+
+// downCounts is how long a failure to reach the database, or its lock, stands for those that wait behind it: each would
+// wait as long for itself, one after another.
+const downCounts = 500 * time.Millisecond
 
 // batch is a transaction that changes share.
 type batch struct {
 	tx   *sql.Tx
-	size int
+	ctx  context.Context // of all its statements
+	end  context.CancelFunc
+	size int           // changes that ran
+	kept int           // those that succeeded
 	err  error         // why it can't commit, or the commit's error; final once done is closed
+	lost bool          // whether it may have been committed in spite of err
 	done chan struct{} // closed when it was committed or rolled back
 }
+
+// lostCommit says that the answer to the commit of a change was lost: the change stands or not.
+type lostCommit struct{ err error }
+
+func (e *lostCommit) Error() string { return "the answer to a commit was lost: " + e.err.Error() }
+func (e *lostCommit) Unwrap() error { return e.err }
 
 // batchError says that a batch failed though the change itself may be faultless: it is to be run again, alone.
 type batchError struct{ err error }
@@ -50,6 +71,8 @@ func (w *writer) run(ctx context.Context, fn func(registry.Tx) error, alone bool
 	switch {
 	case b.err == nil, b.size == 1 && err != nil:
 		return err
+	case b.lost && err == nil:
+		return &lostCommit{b.err}
 	case b.size == 1:
 		return b.err
 	}
@@ -83,15 +106,40 @@ func (w *writer) begin() error {
 	if w.batch != nil {
 		return nil
 	}
-	tx, err := w.db.BeginTx(context.Background(), nil)
-	if err != nil {
-		return err
+	if w.down != nil && time.Since(w.triedAt) < downCounts {
+		return w.down
 	}
-	w.batch = &batch{tx: tx, done: make(chan struct{})}
-	return nil
+	b, err := w.open()
+	w.batch, w.down, w.triedAt = b, nil, time.Now()
+	if gone(err) || w.engine.is(err, late) {
+		w.down = err
+	}
+	return err
 }
 
-// finish commits the open batch, or rolls it back when it is broken, and tells those who wait.
+// open begins the transaction of a batch and makes it the only one that writes.
+func (w *writer) open() (*batch, error) {
+	b := &batch{ctx: context.Background(), end: func() {}, done: make(chan struct{})}
+	if w.engine.longest > 0 {
+		b.ctx, b.end = context.WithTimeout(b.ctx, w.engine.longest)
+	}
+	var err error
+	if b.tx, err = w.db.BeginTx(b.ctx, &w.engine.update); err != nil {
+		b.end()
+		return nil, w.engine.own(err)
+	}
+	if w.engine.lock == "" {
+		return b, nil
+	}
+	if _, err := b.tx.ExecContext(b.ctx, w.engine.lock); err != nil {
+		b.tx.Rollback()
+		b.end()
+		return nil, w.engine.own(err)
+	}
+	return b, nil
+}
+
+// finish commits the open batch, or rolls it back when it is broken or keeps nothing, and tells those who wait.
 func (w *writer) finish() {
 	b := w.batch
 	if b == nil {
@@ -99,10 +147,18 @@ func (w *writer) finish() {
 	}
 	w.batch = nil
 	if b.err == nil {
-		b.err = b.tx.Commit()
-	} else {
-		b.tx.Rollback()
+		b.err = b.ctx.Err()
 	}
+	if b.err != nil || b.kept == 0 {
+		b.tx.Rollback()
+	} else if err := b.tx.Commit(); err != nil {
+		b.err, b.lost = w.engine.own(err), w.engine.unknown(err)
+	}
+	if b.err != nil && b.ctx.Err() != nil {
+		b.err = &lateError{b.err}
+	}
+	b.end()
+	w.generation.Add(1)
 	close(b.done)
 }
 
@@ -111,30 +167,33 @@ func (b *batch) change(ctx context.Context, d *engine, fn func(registry.Tx) erro
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	b.exec("SAVEPOINT change")
+	b.exec(d, "SAVEPOINT change")
 	if b.err != nil {
 		return b.err
 	}
 	kept := false
 	defer func() {
 		if !kept {
-			b.exec("ROLLBACK TO SAVEPOINT change")
+			b.exec(d, "ROLLBACK TO SAVEPOINT change")
 		}
-		b.exec("RELEASE SAVEPOINT change")
+		b.exec(d, "RELEASE SAVEPOINT change")
 	}()
 	// A cancelled statement may take the whole transaction with it, so statements of a batch run to their end.
-	t := &tx{engine: d, sql: b.tx, ctx: ctx, statement: context.WithoutCancel(ctx), writable: true}
+	t := &tx{engine: d, sql: b.tx, ctx: ctx, statement: b.ctx}
 	err := fn(t)
 	if err == nil {
 		err = t.broken
 	}
-	kept = err == nil
+	if err == nil {
+		kept, b.kept = true, b.kept+1
+	}
 	return err
 }
 
 // exec runs a statement of the batch itself; when it fails the batch is broken.
-func (b *batch) exec(query string) {
+func (b *batch) exec(d *engine, query string) {
 	if b.err == nil {
-		_, b.err = b.tx.Exec(query)
+		_, err := b.tx.ExecContext(b.ctx, query)
+		b.err = d.own(err)
 	}
 }
