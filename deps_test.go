@@ -40,6 +40,7 @@ var only = map[string][]string{
 	"github.com/minio/minio-go/v7":       {"registry/blobstore/s3"},
 	"modernc.org/sqlite":                 {"registry/metastore"},
 	"github.com/jackc/pgx/v5":            {"registry/metastore", "internal/testservice"},
+	"github.com/fergusstrange/":          {"internal/testservice"},
 	"github.com/spf13/cobra":             {"cli"},
 	"oras.land/oras-go/v2":               {"registry/client", "cli"},
 	"github.com/sigstore/sigstore":       {"registry/trust", "admission/receipt"},
@@ -55,6 +56,8 @@ var only = map[string][]string{
 	// The control plane runs nothing: what could start or load code is for the client, the agent and test tools.
 	"os/exec": {"cli", "launchverify", "registry/internal", "internal/testservice"},
 	"plugin":  {},
+	// Servers for tests and scripts: no part of the product may start one.
+	module + "/internal/testservice": {"internal/testservice"},
 }
 
 // never lists what a room must not reach, not even through others.

@@ -31,7 +31,7 @@ type PostgresServer struct {
 }
 
 // shared is the one server of this process.
-var shared = sync.OnceValues(func() (*PostgresServer, error) { return startPostgres() })
+var shared = sync.OnceValues(func() (*PostgresServer, error) { return StartPostgres() })
 
 // Postgres gives the address of a fresh, empty database, which is dropped when the test ends. Tests share one server.
 func Postgres(tb testing.TB) string {
@@ -43,11 +43,11 @@ func Postgres(tb testing.TB) string {
 func PostgresOfProcess(tb testing.TB) string {
 	tb.Helper()
 	s := sharedPostgres(tb)
-	name := s.name()
-	if err := s.create(name, ""); err != nil {
+	address, err := s.NewDatabase()
+	if err != nil {
 		tb.Fatalf("make a database: %v", err)
 	}
-	return s.address(name)
+	return address
 }
 
 // PostgresCopy gives the address of a fresh copy of the database at the address, which Postgres gave and which nobody may
@@ -73,7 +73,7 @@ func sharedPostgres(tb testing.TB) *PostgresServer {
 // OwnPostgres starts a server for one test, which may stop and start it. It is gone when the test ends.
 func OwnPostgres(tb testing.TB) *PostgresServer {
 	tb.Helper()
-	s, err := startPostgres()
+	s, err := StartPostgres()
 	if err != nil {
 		tb.Fatalf("start PostgreSQL: %v", err)
 	}
@@ -119,6 +119,12 @@ func (s *PostgresServer) create(name, template string) error {
 	return err
 }
 
+// NewDatabase makes an empty database that lasts as long as the server, and gives its address.
+func (s *PostgresServer) NewDatabase() (string, error) {
+	name := s.name()
+	return s.address(name), s.create(name, "")
+}
+
 // Exec runs a statement in the server's own database.
 func (s *PostgresServer) Exec(ctx context.Context, statement string) error {
 	conn, err := pgx.Connect(ctx, s.address("postgres"))
@@ -136,8 +142,8 @@ func (s *PostgresServer) address(database string) string {
 	return u.String()
 }
 
-// startPostgres makes a server with a folder of its own and starts it.
-func startPostgres() (_ *PostgresServer, err error) {
+// StartPostgres starts a server for a program that is no test. Close ends it, and so does the end of this process.
+func StartPostgres() (*PostgresServer, error) {
 	owner, err := unprivileged()
 	if err != nil {
 		return nil, err
