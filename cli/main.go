@@ -62,7 +62,7 @@ those bytes. The same binary is the server (sf serve), the client, and the launc
 	a := app{env: env, opt: opt}
 	root.AddCommand(
 		a.serve(), a.login(), a.logout(), a.whoami(),
-		a.digest(), a.check(), a.rules(), a.plugin(), a.submit(), a.launch(), a.admin(), a.version(),
+		a.digest(), a.check(), a.rules(), a.plugin(), a.submit(), a.launch(), a.admin(), a.mirror(), a.version(),
 	)
 	root.InitDefaultCompletionCmd()
 	finish(root)

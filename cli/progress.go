@@ -73,6 +73,16 @@ func (t *transfer) moved(n int64, reset bool) {
 	}
 }
 
+// grow adds bytes that were found to be moved too.
+func (t *transfer) grow(n int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.total += n
+	if t.bar != nil {
+		t.bar.SetTotal(t.total, false)
+	}
+}
+
 // end takes the bar down. It may be called twice.
 func (t *transfer) end() {
 	t.mu.Lock()

@@ -5,6 +5,8 @@ package client
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -23,7 +25,8 @@ type Options struct {
 	Account   string // the account's name: the user of Basic on /v2
 	Token     string
 	UserAgent string
-	Client    string // base path of a dialect, "sf" or "tp" with an optional "@release"; "" is the server's default
+	CAs       *x509.CertPool // the authorities that its certificate may be of; nil: the system's
+	Client    string         // base path of a dialect, "sf" or "tp" with an optional "@release"; "" is the server's default
 }
 
 // Client is safe for concurrent use.
@@ -44,6 +47,9 @@ func New(opt Options) (*Client, error) {
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.ResponseHeaderTimeout = 2 * time.Minute
+	if opt.CAs != nil {
+		transport.TLSClientConfig = &tls.Config{RootCAs: opt.CAs, MinVersion: tls.VersionTLS12}
+	}
 	hc := &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error {
 		return http.ErrUseLastResponse // a token never follows a redirect to another host
 	}}
