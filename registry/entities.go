@@ -226,3 +226,39 @@ type SignInFailures struct {
 	LastAt      time.Time
 	LockedUntil time.Time // zero: not locked
 }
+
+// Link says that a repository holds a blob.
+type Link struct {
+	Repository string
+	Digest     digest.Digest
+	Size       int64
+	LinkedAt   time.Time // when it was pushed or mounted last
+	Referenced bool      // a manifest of the repository names it
+}
+
+// HeldManifest is a manifest of a repository with what keeps it there.
+type HeldManifest struct {
+	Digest   digest.Digest
+	Size     int64
+	PushedAt time.Time
+	Subject  digest.Digest // what it refers to, zero for nothing
+	Tags     int           // tags that point at it
+	Parents  int           // manifests of the repository that name it among their content
+	Version  bool          // it is a version of a pack
+}
+
+// Quota is what an owner may hold; 0 means no limit.
+type Quota struct {
+	Bytes     int64 `json:"bytes" yaml:"bytes"`         // each digest counts once, however many of the owner's repositories hold it
+	Versions  int64 `json:"versions" yaml:"versions"`   // of packs
+	Manifests int64 `json:"manifests" yaml:"manifests"` // in all repositories
+}
+
+// OwnerUsage is what an owner holds, counted as its Quota is.
+type OwnerUsage struct {
+	Owner     string
+	Bytes     int64
+	Versions  int64
+	Manifests int64
+	Own       *Quota // the owner's own limit, nil when the default applies
+}

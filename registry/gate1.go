@@ -165,6 +165,11 @@ func (s *Service) publish(ctx context.Context, p auth.Principal, c candidate, a 
 		if err := decision.Err(); err != nil {
 			return err
 		}
+		if a.fresh == nil {
+			if err := checkStillHeld(tx, v); err != nil {
+				return err
+			}
+		}
 		v.CreatedAt, m.PushedAt = s.now(), s.now()
 		return s.insertVersion(tx, p, v, c.input.Pack, m)
 	})
@@ -176,6 +181,19 @@ func (s *Service) publish(ctx context.Context, p auth.Principal, c candidate, a 
 		s.log.ErrorContext(ctx, "ledger file lags behind", "err", err)
 	}
 	return v, decision, nil
+}
+
+// checkStillHeld holds that a pack whose blobs were pushed before has them still: a collection takes what no manifest names
+// out of a repository after its time of grace. Errors: ManifestBlobUnknown.
+func checkStillHeld(tx Tx, v Version) error {
+	for _, blob := range []digest.Descriptor{v.Config, v.Layer} {
+		if _, err := tx.LinkedBlob(v.Repository, blob.Digest); errors.Is(err, ErrBlobUnknown) {
+			return Errorf(ManifestBlobUnknown, "%s does not hold blob %s (%s) any more: push it again", v.Repository, blob.Digest, blob.MediaType)
+		} else if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // newVersion is the row of a pack, derived from its archive and nothing else (design.md 8, invariant 5).

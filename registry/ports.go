@@ -179,7 +179,7 @@ type JobTx interface {
 	JobByKey(account, key string) (Job, error)                       // ErrNotFound
 	Jobs(account string, limit int) ([]Job, error)                   // newest first, without Spec, Meta, Decision and Receipt; "" means all accounts
 	SetJobStatus(id string, s JobStatus, leaseUntil time.Time) error // ErrNotFound
-	LeasedGPUs(account string, now time.Time) (int, error)           // sum over jobs whose lease runs; locks the account's row until the end of an Update
+	LeasedGPUs(account string, now time.Time) (int, error)           // sum over jobs whose lease runs
 	InsertPackageUpload(PackageUpload) error                         // Conflict: the id is taken
 	PackageUpload(id string) (PackageUpload, error)                  // ErrNotFound
 	MarkPackageStored(id string) error                               // ErrNotFound
@@ -219,8 +219,38 @@ type AccessTx interface {
 	DeleteSignInFailures(before time.Time) error                             // whose last one was before the time
 }
 
-// CollectionTx is the part of Tx about what may be removed, and about what owners hold.
-type CollectionTx interface{}
+// CollectionTx is the part of Tx about what may be removed, and about what owners hold. A list gives at most limit
+// entries in byte order behind after.
+type CollectionTx interface {
+	// Condemn marks a digest whose bytes are about to be deleted, unless a row names it: then it answers false.
+	Condemn(d digest.Digest, at time.Time) (bool, error)
+	Pardon(blobs []digest.Digest) error                                        // ends Condemn, once the bytes are gone; counts in Pardons
+	Condemned(limit int) ([]digest.Digest, error)                              // those that were not pardoned, by digest
+	CondemnedAmong(blobs []digest.Digest) ([]digest.Digest, error)             // those of blobs that are condemned
+	Pardons() (int64, error)                                                   // how often Pardon was called
+	Links(after Link, limit int) ([]Link, error)                               // the blobs of every repository, by repository and digest
+	Unlink(repository string, d digest.Digest, before time.Time) (bool, error) // unless a manifest of the repository names it, or it was linked later
+	UnnamedSmall(before time.Time, after digest.Digest, limit int) ([]StoredBlob, error)
+	DeleteUnnamedSmall(d digest.Digest, before time.Time) (bool, error) // unless a row names it, or it was stored later
+	BlobNamed(d digest.Digest) (bool, error)                            // whether a row names its bytes
+
+	// HeldManifests lists a repository's manifests with what keeps each, by digest.
+	HeldManifests(repository string, after digest.Digest, limit int) ([]HeldManifest, error)
+	ManifestHolders(repository string, d digest.Digest) (HeldManifest, error) // ErrManifestUnknown
+	TagRows(repository, after string, limit int) ([]Tag, error)
+	AllRepositories(after string, limit int) ([]Repository, error) // those that hold nothing too
+
+	NamedBlobs(after digest.Digest, limit int) ([]digest.Descriptor, error) // whose bytes a row names; one that rows give several sizes comes once for each
+	BlobHolders(d digest.Digest, limit int) ([]string, error)               // who names the bytes: repositories, versions, jobs
+	LostTags(limit int) ([]Tag, error)                                      // tags whose manifest is not there
+	LostVersions(limit int) ([]string, error)                               // versions that the ledger, their tag or their manifest contradicts
+
+	OwnerUsage(owner string) (OwnerUsage, error)                  // zeroes for one that holds nothing
+	OwnerUsages(after string, limit int) ([]OwnerUsage, error)    // of everybody who holds something or has a limit of its own
+	PutOwnerQuota(owner string, q *Quota) error                   // nil takes the own limit away
+	UsageDrift(limit int) (kept, counted []OwnerUsage, err error) // owners whose usage is not what the rows say
+	RecountUsage() error
+}
 
 // LedgerFile is the exportable copy of the ledger (design.md 2). Append is durable when it returns and skips rows
 // that are already there.

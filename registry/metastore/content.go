@@ -74,10 +74,10 @@ func (t *tx) RepositoryVisible(name string) (bool, error) {
 	return err == nil, err
 }
 
-// LinkBlob implements registry.ContentTx. Errors: ErrNameUnknown.
+// LinkBlob implements registry.ContentTx. A link that is there becomes as young as a new one. Errors: ErrNameUnknown.
 func (t *tx) LinkBlob(repository string, b digest.Descriptor, at time.Time) error {
 	_, err := t.exec(`INSERT INTO repository_blobs (repository, digest, media_type, size, linked_at)
-		VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING`, repository, b.Digest.String(), b.MediaType, b.Size, micros(at))
+		VALUES ($1, $2, $3, $4, $5) ON CONFLICT (repository, digest) DO UPDATE SET linked_at = excluded.linked_at`, repository, b.Digest.String(), b.MediaType, b.Size, micros(at))
 	return t.named(err, noRepository(repository))
 }
 
