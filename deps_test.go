@@ -37,7 +37,7 @@ var layers = [][]string{
 var only = map[string][]string{
 	"github.com/gin-gonic/gin":           {"registry/server", "registry/api", "web"},
 	"database/sql":                       {"registry/metastore"},
-	"github.com/minio/minio-go/v7":       {"registry/blobstore/s3"},
+	"github.com/minio/minio-go/v7":       {"registry/blobstore/s3", "internal/testservice"},
 	"modernc.org/sqlite":                 {"registry/metastore"},
 	"github.com/jackc/pgx/v5":            {"registry/metastore", "internal/testservice"},
 	"github.com/fergusstrange/":          {"internal/testservice"},

@@ -41,24 +41,37 @@ type Backend interface {
 
 	// CreateUpload fails with an error that wraps fs.ErrExist when the id is taken.
 	CreateUpload(ctx context.Context, id string) error
-	StatUpload(ctx context.Context, id string) (int64, error)
+	StatUpload(ctx context.Context, id string) (UploadState, error)
 	OpenUpload(ctx context.Context, id string) (registry.Blob, int64, error)
-	// AppendUpload opens a session for writing at its end and gives its size. The Store opens one at a time.
-	AppendUpload(ctx context.Context, id string) (Staging, int64, error)
+	// AppendUpload opens a session for writing at its end and gives its state. The Store of one process opens one at a
+	// time; where several processes share the back-end, Sync decides who was first.
+	AppendUpload(ctx context.Context, id string) (Staging, UploadState, error)
 	// StoreUpload makes the session's bytes, which the Store has verified, the blob d, atomically and durably, and
-	// ends the session.
-	StoreUpload(ctx context.Context, id string, d digest.Descriptor) error
+	// ends the session. Errors: Conflict when mark is no longer the session's.
+	StoreUpload(ctx context.Context, id string, d digest.Descriptor, mark string) error
 	RemoveUpload(ctx context.Context, id string) error
 	Uploads(ctx context.Context) iter.Seq2[registry.UploadSession, error]
 
 	Close() error
 }
 
-// Staging is an upload session that is open for writing at its end.
+// UploadState is what an upload session holds.
+type UploadState struct {
+	Size int64
+	// Mark names the very bytes, where more than one process writes to the back-end: the same mark means the same bytes.
+	// It is "" for an empty session, and always in a back-end that one process has for itself.
+	Mark string
+}
+
+// Staging is an upload session that is open for writing at its end. Errors may come late, at the latest with Sync.
 type Staging interface {
 	io.WriteCloser
-	Truncate(size int64) error // cuts the session to its first size bytes
-	Sync() error               // makes what was written, and the session itself, durable
+	// Truncate takes back what was written and not synced: size is what the session held when it was opened.
+	Truncate(size int64) error
+	// Sync makes what was written, and the session itself, durable, and gives the session's new mark. An error that wraps
+	// fs.ErrExist says that another process appended at this place first, one that wraps fs.ErrNotExist that another
+	// ended the session; nothing of ours then stays. It is called once.
+	Sync() (mark string, err error)
 }
 
 // Store is a registry.BlobStore over a Backend.

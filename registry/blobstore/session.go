@@ -27,8 +27,8 @@ type sessions struct {
 type session struct {
 	busy   bool
 	gone   bool
-	hash   hash.Hash // over the first hashed bytes, nil when it was lost
-	hashed int64
+	hash   hash.Hash // over the bytes of the state hashed, nil when it was lost
+	hashed UploadState
 }
 
 // acquire makes the caller the only one who works on the session. Errors: Conflict when somebody does already.
@@ -74,19 +74,26 @@ func (t *sessions) ended(s *session) bool {
 	return s.gone
 }
 
-// digest is the digest of the session's bytes when the running hash covers exactly size of them.
-func (s *session) digest(a digest.Algorithm, size int64) (digest.Digest, bool) {
-	if s.hash == nil || a != runningAlgorithm || s.hashed != size {
+// digest is the digest of the session's bytes when the running hash covers exactly what the session holds.
+func (s *session) digest(a digest.Algorithm, state UploadState) (digest.Digest, bool) {
+	if a != runningAlgorithm || !s.covers(state) {
 		return digest.Digest{}, false
 	}
 	return digest.FromHash(a, s.hash), true
 }
 
-// append writes src behind the size bytes that staging holds and gives the new size. When src fails, what it gave
-// stays; when it gives too much or the writing fails, the session is cut back to size.
-func (s *session) append(staging Staging, size int64, src *source, max int64) (int64, error) {
-	if s.hash == nil || s.hashed != size {
-		s.hash, s.hashed = nil, 0
+// covers reports whether the running hash has seen what the session holds: another process may have added to it, or
+// ended it and started another under its id.
+func (s *session) covers(state UploadState) bool {
+	return s.hash != nil && s.hashed == state
+}
+
+// append writes src behind what the session holds and gives the new size. When src fails, what it gave stays; when it
+// gives too much or the writing fails, the session is cut back.
+func (s *session) append(staging Staging, state UploadState, src *source, max int64) (int64, error) {
+	size := state.Size
+	if !s.covers(state) {
+		s.hash, s.hashed = nil, UploadState{}
 		if size == 0 {
 			s.hash = runningAlgorithm.New()
 		}
@@ -99,10 +106,11 @@ func (s *session) append(staging Staging, size int64, src *source, max int64) (i
 	if err != nil && src.failed == nil {
 		return size, s.cutBack(staging, size, err)
 	}
-	if err := staging.Sync(); err != nil {
+	mark, err := staging.Sync()
+	if err != nil {
 		return size, s.cutBack(staging, size, err)
 	}
-	s.hashed = size + n
+	s.hashed = UploadState{Size: size + n, Mark: mark}
 	return size + n, src.failed
 }
 
@@ -118,7 +126,7 @@ func (s *session) copy(staging Staging, src *source, room int64) (int64, error) 
 
 // cutBack takes back a failed append. The running hash has seen bytes that are gone, so it is dropped.
 func (s *session) cutBack(staging Staging, size int64, cause error) error {
-	s.hash, s.hashed = nil, 0
+	s.hash, s.hashed = nil, UploadState{}
 	if err := staging.Truncate(size); err != nil {
 		return errors.Join(cause, err)
 	}

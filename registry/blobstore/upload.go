@@ -46,8 +46,8 @@ func (s *Store) UploadSize(ctx context.Context, id string) (int64, error) {
 	if err := checkUpload(ctx, id); err != nil {
 		return 0, err
 	}
-	size, err := s.backend.StatUpload(ctx, id)
-	return size, uploadError(id, err)
+	state, err := s.backend.StatUpload(ctx, id)
+	return state.Size, uploadError(id, err)
 }
 
 // OpenUpload implements registry.BlobStore.
@@ -69,22 +69,39 @@ func (s *Store) AppendUpload(ctx context.Context, id string, offset int64, r io.
 		return 0, err
 	}
 	defer s.sessions.release(id, session)
-	staging, size, err := s.backend.AppendUpload(ctx, id)
+	staging, state, err := s.backend.AppendUpload(ctx, id)
 	if err != nil {
 		return 0, uploadError(id, err)
 	}
+	size := state.Size
 	if offset != size {
-		err = registry.Errorf(registry.RangeInvalid, "upload %q holds %d bytes, so the next one has offset %d; found offset %d", id, size, size, offset)
+		err = wrongOffset(id, size, offset)
 	} else {
-		size, err = session.append(staging, size, &source{ctx: ctx, r: r}, max)
+		size, err = session.append(staging, state, &source{ctx: ctx, r: r}, max)
 	}
 	if closeErr := staging.Close(); err == nil {
 		err = closeErr
 	}
-	if err == nil && s.sessions.ended(session) {
+	switch {
+	case err == nil && s.sessions.ended(session), errors.Is(err, fs.ErrNotExist):
 		return 0, uploadError(id, fs.ErrNotExist)
+	case errors.Is(err, fs.ErrExist):
+		return s.overtaken(ctx, id, offset)
 	}
 	return size, err
+}
+
+// overtaken answers an append that another process was ahead of, with the size that the session has now.
+func (s *Store) overtaken(ctx context.Context, id string, offset int64) (int64, error) {
+	state, err := s.backend.StatUpload(ctx, id)
+	if err != nil {
+		return 0, uploadError(id, err)
+	}
+	return state.Size, wrongOffset(id, state.Size, offset)
+}
+
+func wrongOffset(id string, size, offset int64) error {
+	return registry.Errorf(registry.RangeInvalid, "upload %q holds %d bytes, so the next one has offset %d; found offset %d", id, size, size, offset)
 }
 
 // CommitUpload implements registry.BlobStore. The bytes are read again only when the hash that ran while they came is
@@ -101,39 +118,40 @@ func (s *Store) CommitUpload(ctx context.Context, id string, want digest.Digest)
 		return digest.Descriptor{}, err
 	}
 	defer s.sessions.release(id, session)
-	got, err := s.digestOf(ctx, id, session, want.Algorithm())
+	got, mark, err := s.digestOf(ctx, id, session, want.Algorithm())
 	if err != nil {
 		return digest.Descriptor{}, uploadError(id, err)
 	}
 	if got.Digest != want {
 		return digest.Descriptor{}, &digest.MismatchError{Want: want, Got: got.Digest, WantSize: got.Size, GotSize: got.Size}
 	}
-	if err := s.backend.StoreUpload(ctx, id, got); err != nil {
+	if err := s.backend.StoreUpload(ctx, id, got, mark); err != nil {
 		return digest.Descriptor{}, uploadError(id, err)
 	}
 	s.sessions.end(id)
 	return got, nil
 }
 
-// digestOf is the digest and size of what the session holds, from its running hash where that covers all of it.
-func (s *Store) digestOf(ctx context.Context, id string, session *session, a digest.Algorithm) (digest.Descriptor, error) {
-	size, err := s.backend.StatUpload(ctx, id)
+// digestOf is the digest and size of what the session holds, from its running hash where that covers all of it, and the
+// mark of what was hashed.
+func (s *Store) digestOf(ctx context.Context, id string, session *session, a digest.Algorithm) (digest.Descriptor, string, error) {
+	state, err := s.backend.StatUpload(ctx, id)
 	if err != nil {
-		return digest.Descriptor{}, err
+		return digest.Descriptor{}, "", err
 	}
-	if d, ok := session.digest(a, size); ok {
-		return digest.Descriptor{Digest: d, Size: size}, nil
+	if d, ok := session.digest(a, state); ok {
+		return digest.Descriptor{Digest: d, Size: state.Size}, state.Mark, nil
 	}
 	blob, _, err := s.backend.OpenUpload(ctx, id)
 	if err != nil {
-		return digest.Descriptor{}, err
+		return digest.Descriptor{}, "", err
 	}
 	h := a.New()
 	n, err := io.Copy(h, &source{ctx: ctx, r: blob})
 	if err := errors.Join(err, blob.Close()); err != nil {
-		return digest.Descriptor{}, err
+		return digest.Descriptor{}, "", err
 	}
-	return digest.Descriptor{Digest: digest.FromHash(a, h), Size: n}, nil
+	return digest.Descriptor{Digest: digest.FromHash(a, h), Size: n}, state.Mark, nil
 }
 
 // AbortUpload implements registry.BlobStore. An append that runs meanwhile fails with ErrUploadUnknown.

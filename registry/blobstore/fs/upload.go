@@ -24,12 +24,12 @@ func (f *folder) CreateUpload(_ context.Context, id string) error {
 }
 
 // StatUpload implements blobstore.Backend.
-func (f *folder) StatUpload(_ context.Context, id string) (int64, error) {
+func (f *folder) StatUpload(_ context.Context, id string) (blobstore.UploadState, error) {
 	info, err := f.root.Lstat(uploadPath(id))
 	if err != nil {
-		return 0, err
+		return blobstore.UploadState{}, err
 	}
-	return info.Size(), nil
+	return blobstore.UploadState{Size: info.Size()}, nil
 }
 
 // OpenUpload implements blobstore.Backend.
@@ -38,20 +38,20 @@ func (f *folder) OpenUpload(_ context.Context, id string) (registry.Blob, int64,
 }
 
 // AppendUpload implements blobstore.Backend.
-func (f *folder) AppendUpload(_ context.Context, id string) (blobstore.Staging, int64, error) {
+func (f *folder) AppendUpload(_ context.Context, id string) (blobstore.Staging, blobstore.UploadState, error) {
 	file, err := f.root.OpenFile(uploadPath(id), os.O_WRONLY|os.O_APPEND, 0)
 	if err != nil {
-		return nil, 0, err
+		return nil, blobstore.UploadState{}, err
 	}
 	info, err := file.Stat()
 	if err != nil {
-		return nil, 0, errors.Join(err, file.Close())
+		return nil, blobstore.UploadState{}, errors.Join(err, file.Close())
 	}
-	return &staging{folder: f, file: file, fresh: info.Size() == 0}, info.Size(), nil
+	return &staging{folder: f, file: file, fresh: info.Size() == 0}, blobstore.UploadState{Size: info.Size()}, nil
 }
 
 // StoreUpload implements blobstore.Backend.
-func (f *folder) StoreUpload(_ context.Context, id string, d digest.Descriptor) error {
+func (f *folder) StoreUpload(_ context.Context, id string, d digest.Descriptor, _ string) error {
 	name := uploadPath(id)
 	file, err := f.root.Open(name)
 	if err != nil {
@@ -84,12 +84,12 @@ func (s *staging) Write(p []byte) (int, error) {
 
 func (s *staging) Truncate(size int64) error { return s.file.Truncate(size) }
 
-func (s *staging) Sync() error {
+func (s *staging) Sync() (string, error) {
 	err := s.folder.sync(s.file)
 	if err == nil && s.fresh {
 		err = s.folder.syncDir(uploadsDir)
 	}
-	return classify(err)
+	return "", classify(err)
 }
 
 func (s *staging) Close() error { return s.file.Close() }
