@@ -16,14 +16,6 @@ var accessTests = map[string]func(*testing.T, registry.MetaStore){
 	"SignInFailures":   testSignInFailures,
 }
 
-// withAccounts makes accounts that own nothing.
-func withAccounts(t *testing.T, s registry.MetaStore, names ...string) {
-	t.Helper()
-	for _, name := range names {
-		update(t, s, func(tx registry.Tx) error { return tx.InsertAccount(account(name)) })
-	}
-}
-
 func testRepositoryAccess(t *testing.T, s registry.MetaStore) {
 	withAccounts(t, s, "alice", "bob", "carol")
 	update(t, s, func(tx registry.Tx) error { return tx.EnsureRepository(repository("alice/x")) })
