@@ -21,6 +21,9 @@ const (
 	maxQuota     = 64 << 10 // the platform's quota document
 )
 
+// keepExpiredTokens is how long a token that has expired is still listed. Programs get new ones all the time.
+const keepExpiredTokens = 7 * 24 * time.Hour
+
 // CheckOwnerName refuses what can't be an account's name, with Invalid: an account owns the repositories that begin with
 // its name. "admin" is an account, the first administrator's, but nobody else can be given it.
 func CheckOwnerName(account string) error {
@@ -99,7 +102,7 @@ func (s *Service) CreateAccount(ctx context.Context, p auth.Principal, in NewAcc
 	return a, err
 }
 
-// Accounts lists all accounts by name.
+// Accounts lists all accounts by name, without those of robots (Robots).
 func (s *Service) Accounts(ctx context.Context, p auth.Principal) ([]Account, error) {
 	if err := s.authorize(ctx, p, auth.ManageAccounts, "", "accounts"); err != nil {
 		return nil, err
@@ -107,6 +110,7 @@ func (s *Service) Accounts(ctx context.Context, p auth.Principal) ([]Account, er
 	var list []Account
 	err := s.meta.View(ctx, func(tx Tx) (err error) {
 		list, err = tx.Accounts()
+		list = slices.DeleteFunc(list, func(a Account) bool { return isRobot(a.Name) })
 		return err
 	})
 	return list, err
@@ -132,6 +136,9 @@ func (s *Service) changeAccount(ctx context.Context, p auth.Principal, name, act
 		return a, err
 	}
 	err := s.meta.Update(ctx, func(tx Tx) (err error) {
+		if isRobot(name) {
+			return Errorf(Invalid, "%.140q is a robot: it has no role and no quota of its own; delete it to lock it out", name)
+		}
 		if a, err = tx.Account(name); err != nil {
 			return notFound(err, "account %.100q does not exist", name)
 		}
@@ -204,8 +211,13 @@ func (s *Service) CreateToken(ctx context.Context, p auth.Principal, account, la
 		return "", t, Errorf(Invalid, "expires_in: %s is negative", ttl)
 	case len(label) > maxText:
 		return "", t, Errorf(Invalid, "label: %d bytes, at most %d are allowed", len(label), maxText)
+	case isRobot(account):
+		return "", t, Errorf(Invalid, "account: a robot has the one secret that it was made with; make another robot")
 	}
 	err = s.meta.Update(ctx, func(tx Tx) error {
+		if ttl, err = s.boundedTTL(tx, p, ttl); err != nil {
+			return err
+		}
 		a, err := tx.Account(account)
 		if err != nil {
 			return notFound(err, "account %.100q does not exist", account)
@@ -220,6 +232,23 @@ func (s *Service) CreateToken(ctx context.Context, p auth.Principal, account, la
 		return s.audit(tx, p, "token.create", account, t.ID)
 	})
 	return secret, t, err
+}
+
+// boundedTTL is how long a token lives that a principal may make: a token that expires makes none that outlives it.
+func (s *Service) boundedTTL(tx Tx, p auth.Principal, ttl time.Duration) (time.Duration, error) {
+	if p.TokenID == "" {
+		return ttl, nil
+	}
+	own, err := tx.TokenByID(p.TokenID)
+	if err != nil || own.ExpiresAt.IsZero() {
+		return ttl, notFound(err, "the token that asks is gone")
+	}
+	left := own.ExpiresAt.Sub(s.now())
+	if ttl == 0 || ttl > left {
+		return 0, Errorf(Denied, "expires_in: the token that asks expires at %s and makes none that lives longer; ask for %d seconds or less, or sign in with another token",
+			own.ExpiresAt.UTC().Format(time.RFC3339), max(int64(left/time.Second), 0))
+	}
+	return ttl, nil
 }
 
 func (s *Service) insertToken(tx Tx, account, label, secret string, ttl time.Duration) (Token, error) {
@@ -270,40 +299,6 @@ func (s *Service) RevokeToken(ctx context.Context, p auth.Principal, id string) 
 		return s.audit(tx, p, "token.revoke", id, "")
 	})
 }
-
-// Authenticate turns a token's secret into a principal. Errors: Unauthorized for a secret that is unknown, revoked
-// or expired, or whose account is disabled.
-func (s *Service) Authenticate(ctx context.Context, secret string) (auth.Principal, error) {
-	hash := auth.HashSecret(secret)
-	c, err := cached(ctx, s, rowKey{kind: tokenRow, a: string(hash[:])}, credential.bytes, func(tx Tx) (c credential, err error) {
-		if c.token, err = tx.TokenByHash(hash); err != nil {
-			return c, err
-		}
-		c.account, err = tx.Account(c.token.Account)
-		return c, err
-	})
-	if err == nil && !c.valid(s.now()) {
-		err = ErrNotFound
-	}
-	if errors.Is(err, ErrNotFound) {
-		return auth.Principal{}, Errorf(Unauthorized, "the token is not valid: it is unknown, expired or revoked, or its account is disabled")
-	}
-	return auth.Principal{Account: c.account.Name, Role: c.account.Role, TokenID: c.token.ID}, err
-}
-
-// credential is a token with its account.
-type credential struct {
-	token   Token
-	account Account
-}
-
-func (c credential) valid(now time.Time) bool {
-	expired := !c.token.ExpiresAt.IsZero() && now.After(c.token.ExpiresAt)
-	return c.token.RevokedAt.IsZero() && !expired && !c.account.Disabled
-}
-
-// bytes is about what it takes in memory.
-func (c credential) bytes() int { return 512 + len(c.token.Label) + len(c.account.Quota) }
 
 // notFound words a lookup's ErrNotFound; any other error passes.
 func notFound(err error, format string, args ...any) error {

@@ -12,7 +12,7 @@ import (
 // StatBlob says how large a blob of the repository is. A client that hears of a blob does not push it again, so one whose
 // bytes were set aside as damaged is not there. Errors: Unauthorized, Denied, BlobUnknown.
 func (s *Service) StatBlob(ctx context.Context, p auth.Principal, repository string, d digest.Digest) (digest.Descriptor, error) {
-	if err := s.mayRead(ctx, p, repository); err != nil {
+	if err := s.mayReadBlob(ctx, p, repository, d); err != nil {
 		return digest.Descriptor{}, err
 	}
 	desc, err := s.linkedBlob(ctx, repository, d)
@@ -24,7 +24,7 @@ func (s *Service) StatBlob(ctx context.Context, p auth.Principal, repository str
 
 // OpenBlob opens a blob of the repository; the caller closes it. Errors as StatBlob.
 func (s *Service) OpenBlob(ctx context.Context, p auth.Principal, repository string, d digest.Digest) (Blob, digest.Descriptor, error) {
-	if err := s.mayRead(ctx, p, repository); err != nil {
+	if err := s.mayReadBlob(ctx, p, repository, d); err != nil {
 		return nil, digest.Descriptor{}, err
 	}
 	desc, err := s.linkedBlob(ctx, repository, d)
@@ -84,8 +84,11 @@ func (s *Service) MountBlob(ctx context.Context, p auth.Principal, repository, f
 		if err := s.ensureRepository(tx, repository); err != nil {
 			return err
 		}
+		if err := tx.LinkBlob(repository, source, s.now()); err != nil {
+			return err
+		}
 		ok = true
-		return tx.LinkBlob(repository, source, s.now())
+		return s.audit(tx, p, "blob.mount", repository+"@"+d.String(), from)
 	})
 	return ok, err
 }
@@ -93,20 +96,32 @@ func (s *Service) MountBlob(ctx context.Context, p auth.Principal, repository, f
 // mountSource finds the blob in from, or anywhere; a zero descriptor means it is nowhere the caller may read.
 func (s *Service) mountSource(tx Tx, p auth.Principal, from string, d digest.Digest) (digest.Descriptor, error) {
 	if from == "" {
-		names, err := tx.BlobRepositories(d)
-		if err != nil || len(names) == 0 {
-			return digest.Descriptor{}, err
-		}
-		from = names[0]
+		return s.mountAnywhere(tx, p, d)
 	}
-	if !s.canRead(p, from) {
-		return digest.Descriptor{}, nil
+	if ok, err := s.canRead(tx, p, from); !ok || err != nil {
+		return digest.Descriptor{}, err
 	}
 	desc, err := tx.LinkedBlob(from, d)
 	if errors.Is(err, ErrBlobUnknown) {
 		return digest.Descriptor{}, nil
 	}
 	return desc, err
+}
+
+// mountAnywhere finds the blob in the first repository that the caller may read.
+func (s *Service) mountAnywhere(tx Tx, p auth.Principal, d digest.Digest) (digest.Descriptor, error) {
+	names, err := tx.BlobRepositories(d)
+	if err != nil {
+		return digest.Descriptor{}, err
+	}
+	for _, name := range names {
+		if ok, err := s.canRead(tx, p, name); err != nil {
+			return digest.Descriptor{}, err
+		} else if ok {
+			return tx.LinkedBlob(name, d)
+		}
+	}
+	return digest.Descriptor{}, nil
 }
 
 // StartUpload begins an upload that lives for Settings.UploadTTL. It costs nothing until bytes come.
@@ -176,7 +191,7 @@ func (s *Service) FinishUpload(ctx context.Context, p auth.Principal, repository
 	if err != nil {
 		return got.Descriptor, err
 	}
-	err = s.linkBlob(ctx, repository, got, &u)
+	err = s.linkBlob(ctx, p, repository, got, &u)
 	if err == nil && whole && began {
 		s.abandon(ctx, u.received())
 	}
@@ -213,7 +228,7 @@ func (s *Service) PutBlob(ctx context.Context, p auth.Principal, repository stri
 	if err != nil {
 		return got.Descriptor, err
 	}
-	return got.Descriptor, s.linkBlob(ctx, repository, got, nil)
+	return got.Descriptor, s.linkBlob(ctx, p, repository, got, nil)
 }
 
 // blobMediaType is what a blob is known as; only manifests say what theirs are.
@@ -230,12 +245,15 @@ func (s *Service) takeBlob(ctx context.Context, want digest.Descriptor, r io.Rea
 }
 
 // linkBlob makes a blob one of the repository and closes the upload it came by, if any.
-func (s *Service) linkBlob(ctx context.Context, repository string, blob content, u *Upload) error {
+func (s *Service) linkBlob(ctx context.Context, p auth.Principal, repository string, blob content, u *Upload) error {
 	return s.commitContent(ctx, []content{blob}, func(tx Tx) error {
 		if err := s.ensureRepository(tx, repository); err != nil {
 			return err
 		}
-		if err := tx.LinkBlob(repository, blob.Descriptor, s.now()); err != nil || u == nil {
+		if err := tx.LinkBlob(repository, blob.Descriptor, s.now()); err != nil {
+			return err
+		}
+		if err := s.audit(tx, p, "blob.push", repository+"@"+blob.Digest.String(), ""); err != nil || u == nil {
 			return err
 		}
 		return tx.CloseUpload(u.session(), u.ExpiresAt)
@@ -256,9 +274,13 @@ func (s *Service) CancelUpload(ctx context.Context, p auth.Principal, repository
 	if err != nil {
 		return err
 	}
-	return s.closeUpload(ctx, u)
+	return s.closeUpload(ctx, u, func(tx Tx) error { return s.audit(tx, p, "upload.cancel", repository, u.session()) })
 }
 
 func (s *Service) ensureRepository(tx Tx, repository string) error {
-	return tx.EnsureRepository(Repository{Name: repository, Owner: Owner(repository), CreatedAt: s.now()})
+	owner, err := ownerOf(tx, repository)
+	if err != nil {
+		return err
+	}
+	return tx.EnsureRepository(Repository{Name: repository, Owner: owner, CreatedAt: s.now()})
 }

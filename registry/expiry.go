@@ -16,6 +16,12 @@ func (s *Service) Expire(ctx context.Context) (int, error) {
 		if err := tx.DeleteExpired(s.now()); err != nil {
 			return err
 		}
+		if err := tx.DeleteExpiredTokens(s.now().Add(-keepExpiredTokens)); err != nil {
+			return err
+		}
+		if err := tx.DeleteSignInFailures(s.now().Add(-forgetFailures)); err != nil {
+			return err
+		}
 		return tx.ForgetClosedUploads(s.now())
 	})
 }

@@ -23,6 +23,7 @@ const maxInspections = 4
 type candidate struct {
 	input   admission.PublishInput // without Known
 	archive *archive.Archive       // nil when it was refused; the caller closes it
+	by      auth.Principal         // who publishes
 }
 
 // inspect reads an archive and the pack in it. found is what was already found elsewhere, in the OCI manifest. An error
@@ -34,7 +35,7 @@ func (s *Service) inspect(ctx context.Context, p auth.Principal, owner string, s
 	case <-ctx.Done():
 		return candidate{}, ctx.Err()
 	}
-	c := candidate{input: admission.PublishInput{
+	c := candidate{by: p, input: admission.PublishInput{
 		Policy: s.set.Policy, Owner: owner, Principal: p.Account,
 		MayWrite: p.CanIn(auth.WriteContent, owner), MayPolicy: p.Can(auth.PublishPolicy),
 	}}
@@ -51,9 +52,19 @@ func (s *Service) inspect(ctx context.Context, p auth.Principal, owner string, s
 		}
 		report.Merge(more)
 		c.input.Pack = checked
+		c.input.MayWrite = c.input.MayWrite && inPushScope(p, owner, checked)
 	}
 	c.input.Report = report
 	return c, nil
+}
+
+// inPushScope reports whether a robot's scopes allow it to publish the pack; only its own document says which that is.
+func inPushScope(p auth.Principal, owner string, checked *pack.Pack) bool {
+	if checked == nil || checked.Manifest == nil {
+		return true // refused for that
+	}
+	repository, err := name.RepositoryName(owner, checked.Manifest.Name)
+	return err != nil || p.InScope(auth.Push, repository)
 }
 
 // closeCandidate frees what the archive holds on disk. It is unlinked there already, so a failure leaves nothing.
@@ -77,7 +88,7 @@ func (s *Service) blobSource(ctx context.Context, d digest.Descriptor) archive.S
 func (s *Service) decide(tx Tx, c candidate) (admission.Decision, error) {
 	in := c.input
 	if in.Pack != nil && in.Pack.Manifest != nil {
-		known, err := s.known(tx, in.Owner, in.Pack)
+		known, err := s.known(tx, c.by, in.Owner, in.Pack)
 		if err != nil {
 			return admission.Decision{}, err
 		}
@@ -87,7 +98,7 @@ func (s *Service) decide(tx Tx, c candidate) (admission.Decision, error) {
 }
 
 // known collects what a pack could clash with.
-func (s *Service) known(tx Tx, owner string, p *pack.Pack) (admission.Known, error) {
+func (s *Service) known(tx Tx, by auth.Principal, owner string, p *pack.Pack) (admission.Known, error) {
 	var k admission.Known
 	repository, err := name.RepositoryName(owner, p.Manifest.Name)
 	if err != nil {
@@ -111,6 +122,11 @@ func (s *Service) known(tx Tx, owner string, p *pack.Pack) (admission.Known, err
 	}
 	twins, err := tx.VersionsByContent(p.Content())
 	for _, v := range twins {
+		if ok, err := s.canRead(tx, by, v.Repository); err != nil {
+			return k, err
+		} else if !ok {
+			continue // the publisher must not learn of it
+		}
 		k.Twins = append(k.Twins, admission.KnownTwin{Pack: v.ID(), Version: v.Version, Tree: v.Tree})
 	}
 	return k, err
@@ -232,6 +248,13 @@ func (s *Service) insertVersion(tx Tx, p auth.Principal, v Version, checked *pac
 		return err
 	}
 	if err := checkVacant(tx, v.Repository); err != nil {
+		return err
+	}
+	access, err := tx.RepositoryAccess(v.Repository, "")
+	if err != nil {
+		return err
+	}
+	if err := declarativePrivacy(v.Kind, v.Repository, access.Private); err != nil {
 		return err
 	}
 	if err := tx.SetPackRepository(v.Repository, v.PackName, name.Fold(v.PackName), v.Kind); err != nil {

@@ -274,12 +274,7 @@ func (s *Service) Repositories(ctx context.Context, p auth.Principal, last strin
 	if err := s.authorize(ctx, p, auth.ReadContent, "", "the catalogue"); err != nil {
 		return nil, err
 	}
-	var names []string
-	err := s.meta.View(ctx, func(tx Tx) (err error) {
-		names, err = tx.Repositories(last, limit)
-		return err
-	})
-	return names, err
+	return s.readableRepositories(ctx, p, last, limit)
 }
 
 // ReferrersQuery is what a page of referrers is asked for by.
@@ -297,6 +292,9 @@ const descriptorBytes = 256
 // when it fills limit.Manifest bytes; more says that there are others behind it.
 func (s *Service) Referrers(ctx context.Context, p auth.Principal, repository string, q ReferrersQuery) (page []Manifest, more bool, err error) {
 	if err := s.mayRead(ctx, p, repository); err != nil {
+		if errors.Is(err, ErrNameUnknown) {
+			err = nil // as where nothing refers to the subject
+		}
 		return nil, false, err
 	}
 	err = s.meta.View(ctx, func(tx Tx) error {

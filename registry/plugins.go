@@ -83,7 +83,14 @@ func (s *Service) Plugins(ctx context.Context, p auth.Principal) ([]Version, err
 	var list []Version
 	err := s.meta.View(ctx, func(tx Tx) error {
 		list = nil
+		hidden, err := s.hidden(tx, p)
+		if err != nil {
+			return err
+		}
 		return byPack(tx, func(versions []Version) error {
+			if repository := versions[0].Repository; hidden[repository] || !p.InScope(auth.Pull, repository) {
+				return nil
+			}
 			v, ok := latest(inDialect(versions, d))
 			if !ok {
 				v, _ = latest(versions)
@@ -107,7 +114,7 @@ func (s *Service) Plugin(ctx context.Context, p auth.Principal, owner, packName,
 	var versions []Version
 	var v Version
 	err := s.meta.View(ctx, func(tx Tx) (err error) {
-		if versions, err = packVersions(tx, owner, packName); err != nil {
+		if versions, err = s.readableVersions(tx, p, owner, packName); err != nil {
 			return err
 		}
 		if v, err = pick(versions, CallerOf(ctx).Dialect, id, version); err != nil {
@@ -139,6 +146,21 @@ func packVersions(tx Tx, owner, packName string) ([]Version, error) {
 		return nil, Errorf(NotFound, "plugin %s/%s does not exist", owner, packName)
 	}
 	return versions, nil
+}
+
+// readableVersions is packVersions for a caller: a pack that it must not know of does not exist.
+func (s *Service) readableVersions(tx Tx, p auth.Principal, owner, packName string) ([]Version, error) {
+	readable := true
+	if repository, err := name.RepositoryName(owner, packName); err == nil {
+		if readable, err = s.canRead(tx, p, repository); err != nil {
+			return nil, err
+		}
+	}
+	versions, err := packVersions(tx, owner, packName)
+	if err == nil && !readable {
+		return nil, Errorf(NotFound, "plugin %s/%s does not exist", owner, packName)
+	}
+	return versions, err
 }
 
 // maxNamed bounds the versions that a message names.
@@ -217,6 +239,9 @@ func (s *Service) Extensions(ctx context.Context, p auth.Principal) ([]Version, 
 		return byPack(tx, func(versions []Version) error {
 			v, ok := newest(inDialect(versions, d), true)
 			if ok && pack.Kind(v.Kind).Declarative() {
+				if !p.InScope(auth.Pull, v.Repository) {
+					return Errorf(Denied, "robot %s may not list extensions: its scopes leave some out, and a client deletes what is not listed", p.Account)
+				}
 				list = append(list, v)
 			}
 			return nil

@@ -21,7 +21,7 @@ import (
 // Errors: Denied, TooLarge, and a *rule.Denied of gate 1.
 func (s *Service) PublishArchive(ctx context.Context, p auth.Principal, owner string, body io.Reader) (v Version, warnings []string, err error) {
 	if owner == "" {
-		owner = p.Account
+		owner = p.Namespace()
 	}
 	if err := s.authorize(ctx, p, auth.WriteContent, owner, "packs of "+owner); err != nil {
 		return v, nil, err

@@ -10,6 +10,7 @@ import (
 	"github.com/gatehouse-registry/gatehouse/admission/rule"
 	"github.com/gatehouse-registry/gatehouse/digest"
 	"github.com/gatehouse-registry/gatehouse/registry/auth"
+	"github.com/gatehouse-registry/gatehouse/registry/auth/bearer"
 )
 
 // Deps are what a Service works with. Blobs, Meta and Ledger are required.
@@ -20,6 +21,8 @@ type Deps struct {
 	Signer Signer
 	Log    *slog.Logger     // nil discards
 	Now    func() time.Time // nil is time.Now
+	// Workloads verifies the identity documents of programs; nil accepts none.
+	Workloads WorkloadVerifier
 }
 
 // Settings are an administrator's choices. DefaultSettings gives working ones.
@@ -34,6 +37,10 @@ type Settings struct {
 	ReceiptTTL time.Duration // how long a receipt may launch
 	Profiles   []Profile     // hardware profiles, at least one
 	ImageHosts []string      // registry hosts that images may come from; "*" allows all
+
+	AnonymousRead []string       // patterns of repositories that are read without a sign-in; never a private one
+	RobotTTL      time.Duration  // how long a robot lives at most
+	Workloads     []WorkloadRule // which programs may act as which robot
 }
 
 // DefaultSettings are the settings of `sf serve` without a configuration file.
@@ -46,6 +53,7 @@ func DefaultSettings() Settings {
 		ReceiptTTL: 30 * 24 * time.Hour,
 		Profiles:   []Profile{{Name: "h200", Series: "h200", Nodes: 1, GPUsPerNode: 8, Label: "NVIDIA H200"}},
 		ImageHosts: []string{"*"},
+		RobotTTL:   400 * 24 * time.Hour,
 	}
 }
 
@@ -72,6 +80,11 @@ type Service struct {
 	rows        *cache[rowKey, row]
 	bytes       *cache[digest.Digest, []byte]
 	inspections chan struct{} // bounds archives being read
+
+	access    accessCache
+	tokenKey  bearer.Key // signs the tokens of the token endpoint
+	workloads WorkloadVerifier
+	refusals  refusals
 }
 
 // New makes a Service and brings the ledger file up to what the store holds.
@@ -88,6 +101,10 @@ func New(ctx context.Context, d Deps, set Settings) (*Service, error) {
 	if s.uploadKey, err = sharedKey(ctx, s.meta, uploadKeySetting); err != nil {
 		return s, err
 	}
+	if s.tokenKey, err = sharedKey(ctx, s.meta, tokenKeySetting); err != nil {
+		return s, err
+	}
+	s.workloads = d.Workloads
 	return s, s.openLedger(ctx)
 }
 
@@ -116,20 +133,6 @@ func (s *Service) Require(ctx context.Context, p auth.Principal, a auth.Action, 
 		return nil
 	}
 	return s.authorize(ctx, p, a, "", what)
-}
-
-// audit adds a row to the log inside the transaction that makes the change.
-func (s *Service) audit(tx Tx, p auth.Principal, action, subject, detail string) error {
-	return tx.InsertAudit(AuditRow{At: s.now(), Account: p.Account, Action: action, Subject: Shown(subject), Outcome: "ok", Detail: auditText(detail)})
-}
-
-// auditRefusal records a refusal. A store that can't take the row must not hide the refusal itself, so its error is
-// only logged.
-func (s *Service) auditRefusal(ctx context.Context, p auth.Principal, action, subject string, cause error) {
-	row := AuditRow{At: s.now(), Account: p.Account, Action: action, Subject: Shown(subject), Outcome: string(CodeOf(cause)), Detail: auditText(cause.Error())}
-	if err := s.meta.Update(context.WithoutCancel(ctx), func(tx Tx) error { return tx.InsertAudit(row) }); err != nil {
-		s.log.ErrorContext(ctx, "audit row lost", "action", action, "subject", subject, "err", err)
-	}
 }
 
 // randomHex is n random bytes in hex.

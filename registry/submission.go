@@ -70,7 +70,7 @@ func (s *Service) checkSubmission(ctx context.Context, tx Tx, p auth.Principal, 
 	if in.Catalogue, err = s.catalogue(tx, caller, spec.Recipe.Name); err != nil {
 		return admission.Decision{}, nil, err
 	}
-	if in.Plugins, err = pluginRecords(tx, spec); err != nil {
+	if in.Plugins, err = s.pluginRecords(tx, p, spec); err != nil {
 		return admission.Decision{}, nil, err
 	}
 	if in.Quota, err = s.quota(tx, p.Account); err != nil {
@@ -80,12 +80,12 @@ func (s *Service) checkSubmission(ctx context.Context, tx Tx, p auth.Principal, 
 	return d, stored, nil
 }
 
-// pluginRecords looks up every version that the spec names.
-func pluginRecords(tx Tx, spec *jobspec.Spec) (map[admission.PluginRef]admission.PluginRecord, error) {
+// pluginRecords looks up every version that the spec names and the account may read.
+func (s *Service) pluginRecords(tx Tx, p auth.Principal, spec *jobspec.Spec) (map[admission.PluginRef]admission.PluginRecord, error) {
 	records := make(map[admission.PluginRef]admission.PluginRecord, len(spec.Plugins))
 	for _, use := range spec.Plugins {
 		owner, packName, _ := strings.Cut(use.ID, "/")
-		versions, err := packVersions(tx, owner, packName)
+		versions, err := s.readableVersions(tx, p, owner, packName)
 		if errors.Is(err, ErrNotFound) {
 			continue
 		}

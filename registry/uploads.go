@@ -144,10 +144,15 @@ func (s *Service) appendUpload(ctx context.Context, u Upload, c Chunk, began boo
 	return s.blobs.AppendUpload(ctx, u.session(), c.Offset, c.Body, s.set.MaxBlob)
 }
 
-// closeUpload ends an upload for good.
-func (s *Service) closeUpload(ctx context.Context, u Upload) error {
+// closeUpload ends an upload for good, and has it recorded.
+func (s *Service) closeUpload(ctx context.Context, u Upload, record func(Tx) error) error {
 	if err := s.blobs.AbortUpload(ctx, u.session()); err != nil {
 		return err
 	}
-	return s.meta.Update(ctx, func(tx Tx) error { return tx.CloseUpload(u.session(), u.ExpiresAt) })
+	return s.meta.Update(ctx, func(tx Tx) error {
+		if err := tx.CloseUpload(u.session(), u.ExpiresAt); err != nil {
+			return err
+		}
+		return record(tx)
+	})
 }

@@ -14,10 +14,10 @@ func TestPasswords(t *testing.T) {
 	if !strings.HasPrefix(stored, "$argon2id$") || strings.Contains(stored, "correct") {
 		t.Errorf("stored form %q is not argon2id", stored)
 	}
-	if err := CheckPassword(stored, "correct horse"); err != nil {
+	if err := CheckPassword(t.Context(), stored, "correct horse"); err != nil {
 		t.Errorf("the right password: %v", err)
 	}
-	if err := CheckPassword(stored, "correct horsf"); !errors.Is(err, ErrPassword) {
+	if err := CheckPassword(t.Context(), stored, "correct horsf"); !errors.Is(err, ErrPassword) {
 		t.Errorf("a wrong password: %v, want ErrPassword", err)
 	}
 	again, err := HashPassword("correct horse")
@@ -28,7 +28,7 @@ func TestPasswords(t *testing.T) {
 		t.Error("a password below MinPassword was accepted")
 	}
 	for _, broken := range []string{"", "plain", "$argon2id$v=19$m=1$x$y", strings.Replace(stored, "$v=", "$w=", 1), stored[:len(stored)-4]} {
-		if err := CheckPassword(broken, "correct horse"); err == nil || errors.Is(err, ErrPassword) {
+		if err := CheckPassword(t.Context(), broken, "correct horse"); err == nil || errors.Is(err, ErrPassword) {
 			t.Errorf("stored form %q: %v, want an error about the form", broken, err)
 		}
 	}
@@ -62,6 +62,8 @@ func TestAuthorizationTable(t *testing.T) {
 		ManageJobs:     {Admin: own | foreign},
 		ReadAudit:      {Admin: own | foreign, Auditor: own | foreign},
 		AnyNamespace:   {Admin: own | foreign},
+		ManageAccess:   {Admin: own | foreign, Operator: own},
+		ReadPrivate:    {Admin: own | foreign, Auditor: own | foreign},
 	}
 	if len(want) != len(Actions) {
 		t.Errorf("the test knows %d actions, the table %d", len(want), len(Actions))

@@ -13,9 +13,12 @@ const (
 	Operator Role = "operator" // reads all packs, publishes below its own name, submits jobs
 	Auditor  Role = "auditor"  // reads everything, jobs and the audit log of all accounts too; writes nothing
 	Viewer   Role = "viewer"   // reads packs and its own jobs; writes nothing
+	// Robot is what a robot account acts as: content within its scopes, and never more than its owner may. No account
+	// can be given it.
+	Robot Role = "robot"
 )
 
-// Roles lists the roles in their fixed order.
+// Roles lists the roles that an account can be given, in their fixed order.
 var Roles = []Role{Admin, Operator, Auditor, Viewer}
 
 // Valid reports whether r is one of the roles.
@@ -26,10 +29,45 @@ type Principal struct {
 	Account string // the account's name, "" when anonymous
 	Role    Role
 	TokenID string // the token that was presented, "" when a password was
+
+	// Credential names what was presented where that is no token: tokens of the token endpoint are bound to it.
+	Credential string
+
+	Owner     string  // whom a robot acts for, "" for anybody else
+	OwnerRole Role    // a robot's: that of its owner
+	Scopes    []Scope // a robot's; nil for anybody else, which is all that the role allows
+	Grant     *Grant  // what a bearer token of the token endpoint was made for; nil: it was no such token
+
+	Remote  string // the address that asks, for the audit log
+	Request string // the id of the request, likewise
+}
+
+// Grant bounds a bearer token of the token endpoint: it is good for content only, and for these repositories.
+type Grant struct {
+	Scopes    []Scope
+	Catalogue bool // the list of repositories
 }
 
 // Anonymous reports whether nobody signed in.
 func (p Principal) Anonymous() bool { return p.Account == "" }
+
+// Namespace is the account whose repositories are the principal's own.
+func (p Principal) Namespace() string {
+	if p.Owner != "" {
+		return p.Owner
+	}
+	return p.Account
+}
+
+// InScope reports whether the scopes of a robot allow the verb on the repository. Who is no robot has no such bound.
+func (p Principal) InScope(v Verb, repository string) bool {
+	return p.Role != Robot && p.Scopes == nil || Allows(p.Scopes, v, repository)
+}
+
+// Granted reports whether the bearer token, if there is one, was made for the verb on the repository.
+func (p Principal) Granted(v Verb, repository string) bool {
+	return p.Grant == nil || Allows(p.Grant.Scopes, v, repository)
+}
 
 // Action is something a principal may be allowed to do.
 type Action string
@@ -49,27 +87,43 @@ const (
 	ReadAllJobs    Action = "jobs:read-all"
 	ManageJobs     Action = "jobs:manage" // stop the jobs of others
 	ReadAudit      Action = "audit:read"
-	AnyNamespace   Action = "namespace:any" // write and delete below any owner
+	AnyNamespace   Action = "namespace:any"     // write and delete below any owner
+	ManageAccess   Action = "repository:access" // who may read a repository; robots
+	ReadPrivate    Action = "content:read-private"
 )
 
 // Actions lists every action in its fixed order.
 var Actions = []Action{
 	ReadContent, WriteContent, DeleteContent, PublishPolicy, ManagePacks, ManageAccounts, OwnTokens,
-	ImportCatalog, SubmitJobs, ReadOwnJobs, ReadAllJobs, ManageJobs, ReadAudit, AnyNamespace,
+	ImportCatalog, SubmitJobs, ReadOwnJobs, ReadAllJobs, ManageJobs, ReadAudit, AnyNamespace, ManageAccess,
+	ReadPrivate,
 }
 
-// allowed is the authorization table: role to actions. WriteContent and DeleteContent are further bound to the
-// principal's own namespace, unless the role has AnyNamespace.
+// allowed is the authorization table: role to actions. The actions of ownOnly are further bound to the principal's own
+// namespace, unless the role has AnyNamespace.
 var allowed = map[Role][]Action{
 	Admin:    Actions,
-	Operator: {ReadContent, WriteContent, DeleteContent, OwnTokens, SubmitJobs, ReadOwnJobs},
-	Auditor:  {ReadContent, OwnTokens, ReadOwnJobs, ReadAllJobs, ReadAudit},
+	Operator: {ReadContent, WriteContent, DeleteContent, OwnTokens, SubmitJobs, ReadOwnJobs, ManageAccess},
+	Auditor:  {ReadContent, OwnTokens, ReadOwnJobs, ReadAllJobs, ReadAudit, ReadPrivate},
 	Viewer:   {ReadContent, OwnTokens, ReadOwnJobs},
+	Robot:    {ReadContent, WriteContent, DeleteContent, AnyNamespace, ReadPrivate},
 }
+
+// ownOnly are the actions that are bound to a namespace.
+var ownOnly = []Action{WriteContent, DeleteContent, ManageAccess}
+
+// bearable is what a bearer token of the token endpoint may be used for at most.
+var bearable = []Action{ReadContent, WriteContent, DeleteContent, PublishPolicy, AnyNamespace, ReadPrivate}
 
 // Can reports whether the principal may do the action somewhere.
 func (p Principal) Can(a Action) bool {
-	return !p.Anonymous() && slices.Contains(allowed[p.Role], a)
+	switch {
+	case p.Anonymous(), !slices.Contains(allowed[p.Role], a):
+		return false
+	case p.Role == Robot && !slices.Contains(allowed[p.OwnerRole], a):
+		return false
+	}
+	return p.Grant == nil || slices.Contains(bearable, a)
 }
 
 // CanIn reports whether the principal may do the action in the namespace of owner.
@@ -77,8 +131,5 @@ func (p Principal) CanIn(a Action, owner string) bool {
 	if !p.Can(a) {
 		return false
 	}
-	if a == WriteContent || a == DeleteContent {
-		return p.Account == owner || p.Can(AnyNamespace)
-	}
-	return true
+	return !slices.Contains(ownOnly, a) || p.Namespace() == owner || p.Can(AnyNamespace)
 }

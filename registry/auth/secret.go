@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -37,15 +38,25 @@ func HashPassword(password string) (string, error) {
 	}
 	salt := make([]byte, argonSaltLen)
 	rand.Read(salt)
-	key := argonKey(password, salt, argonTime, argonMemory, argonThreads)
-	enc := base64.RawStdEncoding
-	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, argonMemory, argonTime, argonThreads,
-		enc.EncodeToString(salt), enc.EncodeToString(key)), nil
+	key, err := argonKey(context.Background(), password, salt, argonTime, argonMemory, argonThreads)
+	return format(salt, key), err
 }
 
-// CheckPassword compares a password with its stored form in constant time. Errors: ErrPassword, or what is wrong
-// with the stored form.
-func CheckPassword(stored, password string) error {
+// format is the PHC text form.
+func format(salt, key []byte) string {
+	enc := base64.RawStdEncoding
+	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, argonMemory, argonTime, argonThreads,
+		enc.EncodeToString(salt), enc.EncodeToString(key))
+}
+
+// DummyHash is the stored form of a password that nobody has: comparing with it takes as long as with any other.
+func DummyHash() string { return dummyHash }
+
+var dummyHash = format(make([]byte, argonSaltLen), make([]byte, argonKeyLen))
+
+// CheckPassword compares a password with its stored form in constant time, once its turn comes. Errors: ErrPassword, what is
+// wrong with the stored form, or why the turn never came.
+func CheckPassword(ctx context.Context, stored, password string) error {
 	parts := strings.Split(stored, "$")
 	if len(parts) != 6 || parts[1] != "argon2id" {
 		return errors.New("stored password is not in the argon2id form")
@@ -64,16 +75,25 @@ func CheckPassword(stored, password string) error {
 	if err != nil || len(want) != argonKeyLen {
 		return errors.New("stored password: malformed key")
 	}
-	if subtle.ConstantTimeCompare(argonKey(password, salt, time, memory, threads), want) != 1 {
+	got, err := argonKey(ctx, password, salt, time, memory, threads)
+	if err != nil {
+		return err
+	}
+	if subtle.ConstantTimeCompare(got, want) != 1 {
 		return ErrPassword
 	}
 	return nil
 }
 
-func argonKey(password string, salt []byte, time, memory uint32, threads uint8) []byte {
-	passwordSlots <- struct{}{}
-	defer func() { <-passwordSlots }()
-	return argon2.IDKey([]byte(password), salt, time, memory, threads, argonKeyLen)
+// argonKey waits for a slot and hashes.
+func argonKey(ctx context.Context, password string, salt []byte, time, memory uint32, threads uint8) ([]byte, error) {
+	select {
+	case passwordSlots <- struct{}{}:
+		defer func() { <-passwordSlots }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	return argon2.IDKey([]byte(password), salt, time, memory, threads, argonKeyLen), nil
 }
 
 // secretPrefix begins every token, so that scanners can tell a leaked one.
@@ -84,6 +104,13 @@ func NewSecret() string {
 	b := make([]byte, 32)
 	rand.Read(b)
 	return secretPrefix + base64.RawURLEncoding.EncodeToString(b)
+}
+
+// IsSecret reports whether a text has the form of a token's secret, and so is no password.
+func IsSecret(text string) bool {
+	body, ok := strings.CutPrefix(text, secretPrefix)
+	b, err := base64.RawURLEncoding.DecodeString(body)
+	return ok && err == nil && len(b) == 32
 }
 
 // HashSecret is what is stored of a token. A plain hash is enough: the secret has 256 random bits.

@@ -9,7 +9,7 @@ import (
 )
 
 func noRepository(name string) *registry.Error {
-	return registry.Errorf(registry.NameUnknown, "there is no repository %.300q", name)
+	return registry.UnknownRepository(name)
 }
 
 const repositoryColumns = `name, owner, pack_name, pack_fold, pack_kind, created_at`
@@ -82,7 +82,7 @@ func (t *tx) LinkBlob(repository string, b digest.Descriptor, at time.Time) erro
 }
 
 func noBlob(repository string, d digest.Digest) *registry.Error {
-	return registry.Errorf(registry.BlobUnknown, "repository %.300q has no blob %s", repository, d)
+	return registry.UnknownBlob(repository, d)
 }
 
 // LinkedBlob implements registry.ContentTx.
