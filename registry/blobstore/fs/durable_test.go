@@ -19,16 +19,15 @@ import (
 func syncs(t *testing.T, d digest.Digest) (*blobstore.Store, *folder, *[]string) {
 	t.Helper()
 	dir := t.TempDir()
-	f, err := openFolder(dir)
+	f, err := openFolder(dir, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { f.Close() })
 	var seen []string
-	f.sync = func(file *os.File) error {
-		name, err := filepath.Rel(dir, file.Name())
-		if err != nil {
-			name = file.Name()
+	f.disk.fault = func(op, name string) error {
+		if op != "sync" {
+			return nil
 		}
 		if folder, random, _ := strings.Cut(name, "/"); folder == tmpDir && random != "" {
 			name = "tmp/*"
@@ -38,7 +37,7 @@ func syncs(t *testing.T, d digest.Digest) (*blobstore.Store, *folder, *[]string)
 			state = "visible"
 		}
 		seen = append(seen, name+" while the blob is "+state)
-		return file.Sync()
+		return nil
 	}
 	return blobstore.New(f), f, &seen
 }
@@ -93,16 +92,16 @@ func TestSyncFails(t *testing.T) {
 	content, ctx := []byte("content"), context.Background()
 	want := digest.Descriptor{Digest: digest.FromBytes(content), Size: 7}
 	store, f, _ := syncs(t, want.Digest)
-	watch, errDisk := f.sync, errors.New("the disk's own error")
+	watch, errDisk := f.disk.fault, errors.New("the disk's own error")
 	failOn := func(part string) {
-		f.sync = func(file *os.File) error {
-			if strings.Contains(file.Name(), part) {
+		f.disk.fault = func(op, name string) error {
+			if op == "sync" && strings.Contains(name, part) {
 				return errDisk
 			}
-			return watch(file)
+			return watch(op, name)
 		}
 	}
-	for _, part := range []string{"/tmp/", "/blobs/sha256"} {
+	for _, part := range []string{"tmp/", "blobs/sha256"} {
 		failOn(part)
 		if err := store.Put(ctx, want, bytes.NewReader(content)); !errors.Is(err, errDisk) {
 			t.Errorf("put when the sync of %s fails: got error %v, want the disk's", part, err)
@@ -114,31 +113,31 @@ func TestSyncFails(t *testing.T) {
 			left.Close()
 		}
 	}
-	f.sync = watch
+	f.disk.fault = watch
 	if err := f.Put(ctx, want, bytes.NewReader(content)); err != nil {
 		t.Fatal(err)
 	}
-	failOn("/blobs/sha256")
+	failOn("blobs/sha256")
 	if err := store.Put(ctx, want, bytes.NewReader(content)); !errors.Is(err, errDisk) {
 		t.Errorf("put of a blob that is there when the sync of its folder fails: got error %v, want the disk's", err)
 	}
-	f.sync = watch
+	f.disk.fault = watch
 	if err := store.CreateUpload(ctx, "u"); err != nil {
 		t.Fatal(err)
 	}
-	failOn("/uploads")
+	failOn("uploads")
 	if size, err := store.AppendUpload(ctx, "u", 0, bytes.NewReader(content), 10); !errors.Is(err, errDisk) || size != 0 {
 		t.Errorf("append when its sync fails: got size %d, error %v, want 0 and the disk's", size, err)
 	}
-	f.sync = watch
+	f.disk.fault = watch
 	if _, err := store.AppendUpload(ctx, "u", 0, bytes.NewReader(content), 10); err != nil {
 		t.Errorf("append after one that failed: %v", err)
 	}
-	failOn("/uploads/u")
+	failOn("uploads/u")
 	if _, err := store.CommitUpload(ctx, "u", want.Digest); !errors.Is(err, errDisk) {
 		t.Errorf("commit when its sync fails: got error %v, want the disk's", err)
 	}
-	f.sync = watch
+	f.disk.fault = watch
 	if _, err := store.CommitUpload(ctx, "u", want.Digest); err != nil {
 		t.Errorf("commit after one that failed: %v", err)
 	}

@@ -51,8 +51,8 @@ const (
 // folder is a blobstore.Backend in a folder.
 type folder struct {
 	root *os.Root
+	disk disk // root, as everything that changes it sees it
 	lock *os.File
-	sync func(*os.File) error // (*os.File).Sync; tests watch it and make it fail
 
 	mu     sync.Mutex
 	shards map[string]bool // the blob folders that are known to be durable
@@ -62,15 +62,18 @@ var _ blobstore.Backend = (*folder)(nil)
 
 // Open opens the store in the folder dir, makes it when it is missing, and removes what a crash left in tmp. One process
 // at a time may have it open: another Open fails with Conflict. Upload sessions of an earlier process stay.
-func Open(dir string) (*blobstore.Store, error) {
-	f, err := openFolder(dir)
+func Open(dir string) (*blobstore.Store, error) { return OpenWith(dir, nil) }
+
+// OpenWith is Open on a disk that fails as the fault says.
+func OpenWith(dir string, fault Fault) (*blobstore.Store, error) {
+	f, err := openFolder(dir, fault)
 	if err != nil {
 		return nil, err
 	}
 	return blobstore.New(f), nil
 }
 
-func openFolder(dir string) (*folder, error) {
+func openFolder(dir string, fault Fault) (*folder, error) {
 	if err := os.MkdirAll(dir, dirMode); err != nil {
 		return nil, classify(err)
 	}
@@ -78,7 +81,7 @@ func openFolder(dir string) (*folder, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &folder{root: root, sync: (*os.File).Sync, shards: map[string]bool{}}
+	f := &folder{root: root, disk: disk{root, fault}, shards: map[string]bool{}}
 	if err := f.prepare(dir); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
@@ -113,7 +116,7 @@ func (f *folder) clearTmp() error {
 		if err != nil {
 			return err
 		}
-		if err := f.root.RemoveAll(path.Join(tmpDir, info.Name())); err != nil {
+		if err := f.disk.remove(path.Join(tmpDir, info.Name())); err != nil {
 			return err
 		}
 	}
@@ -122,7 +125,7 @@ func (f *folder) clearTmp() error {
 
 // mkdir makes a folder that may be there.
 func (f *folder) mkdir(name string) error {
-	if err := f.root.Mkdir(name, dirMode); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := f.disk.mkdir(name, dirMode); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
 	return nil
@@ -178,13 +181,13 @@ func (f *folder) Put(_ context.Context, want digest.Descriptor, r io.Reader) err
 
 // write makes the file name of r's bytes and syncs it.
 func (f *folder) write(name string, r io.Reader) error {
-	file, err := f.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, blobMode)
+	file, err := f.disk.create(name, blobMode)
 	if err != nil {
 		return err
 	}
 	_, err = io.Copy(file, r)
 	if err == nil {
-		err = f.sync(file)
+		err = file.sync()
 	}
 	return errors.Join(err, file.Close())
 }
@@ -195,7 +198,7 @@ func (f *folder) place(name string, d digest.Digest) error {
 	if err != nil {
 		return err
 	}
-	if err := f.root.Rename(name, blobPath(d)); err != nil {
+	if err := f.disk.rename(name, blobPath(d)); err != nil {
 		return err
 	}
 	return f.syncDir(shard)
@@ -204,32 +207,31 @@ func (f *folder) place(name string, d digest.Digest) error {
 // Settle implements blobstore.Backend. A file has its blob's name only after its bytes were synced.
 func (f *folder) Settle(_ context.Context, d digest.Digest) error {
 	shard, err := f.shard(d)
-	if err != nil {
-		return err
+	if err == nil {
+		err = f.disk.chtimes(blobPath(d), time.Now())
 	}
-	now := time.Now()
-	if err := f.root.Chtimes(blobPath(d), now, now); err != nil {
-		return err
+	if err == nil {
+		err = f.syncDir(shard)
 	}
-	return f.syncDir(shard)
+	return classify(err)
 }
 
 // Quarantine implements blobstore.Backend.
 func (f *folder) Quarantine(_ context.Context, d digest.Digest) error {
 	name := blobPath(d)
-	if err := f.root.Rename(name, path.Join(quarantine, string(d.Algorithm())+"-"+d.Hex())); err != nil {
-		return err
+	if err := f.disk.rename(name, path.Join(quarantine, string(d.Algorithm())+"-"+d.Hex())); err != nil {
+		return classify(err)
 	}
-	return errors.Join(f.syncDir(quarantine), f.syncDir(path.Dir(name)))
+	return classify(errors.Join(f.syncDir(quarantine), f.syncDir(path.Dir(name))))
 }
 
 // Delete implements blobstore.Backend.
 func (f *folder) Delete(_ context.Context, d digest.Digest) error {
 	name := blobPath(d)
-	if err := f.root.Remove(name); err != nil {
-		return ignoreMissing(err)
+	if err := f.disk.remove(name); err != nil {
+		return ignoreMissing(classify(err))
 	}
-	return f.syncDir(path.Dir(name))
+	return classify(f.syncDir(path.Dir(name)))
 }
 
 // blobPath is where a blob lies. Digests hold nothing but their algorithm's name and hex digits.
@@ -258,7 +260,7 @@ func (f *folder) shard(d digest.Digest) (string, error) {
 }
 
 // remove removes a file that may be absent.
-func (f *folder) remove(name string) error { return ignoreMissing(f.root.Remove(name)) }
+func (f *folder) remove(name string) error { return ignoreMissing(f.disk.remove(name)) }
 
 func ignoreMissing(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
@@ -269,11 +271,11 @@ func ignoreMissing(err error) error {
 
 // syncDir makes the entries of a folder durable.
 func (f *folder) syncDir(name string) error {
-	dir, err := f.root.Open(name)
+	dir, err := f.disk.openFile("open", name, os.O_RDONLY, 0)
 	if err != nil {
 		return err
 	}
-	return errors.Join(f.sync(dir), dir.Close())
+	return errors.Join(dir.sync(), dir.Close())
 }
 
 // syncParent makes the entry of dir itself durable. A parent that we may not read is somebody else's, and so was the

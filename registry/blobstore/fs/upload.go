@@ -3,6 +3,7 @@ package fs
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"os"
 	"path"
 
@@ -16,7 +17,7 @@ func uploadPath(id string) string { return path.Join(uploadsDir, id) }
 
 // CreateUpload implements blobstore.Backend. The empty session becomes durable with its first bytes.
 func (f *folder) CreateUpload(_ context.Context, id string) error {
-	file, err := f.root.OpenFile(uploadPath(id), os.O_WRONLY|os.O_CREATE|os.O_EXCL, stagingMode)
+	file, err := f.disk.create(uploadPath(id), stagingMode)
 	if err != nil {
 		return classify(err)
 	}
@@ -39,11 +40,15 @@ func (f *folder) OpenUpload(_ context.Context, id string) (registry.Blob, int64,
 
 // AppendUpload implements blobstore.Backend.
 func (f *folder) AppendUpload(_ context.Context, id string) (blobstore.Staging, blobstore.UploadState, error) {
-	file, err := f.root.OpenFile(uploadPath(id), os.O_WRONLY|os.O_APPEND, 0)
-	if err != nil {
-		return nil, blobstore.UploadState{}, err
+	name := uploadPath(id)
+	file, err := f.disk.openFile("open", name, os.O_WRONLY|os.O_APPEND, 0)
+	if errors.Is(err, fs.ErrPermission) && f.root.Chmod(name, stagingMode) == nil { // a commit that failed half-way made it read-only
+		file, err = f.disk.openFile("open", name, os.O_WRONLY|os.O_APPEND, 0)
 	}
-	info, err := file.Stat()
+	if err != nil {
+		return nil, blobstore.UploadState{}, classify(err)
+	}
+	info, err := file.f.Stat()
 	if err != nil {
 		return nil, blobstore.UploadState{}, errors.Join(err, file.Close())
 	}
@@ -53,13 +58,13 @@ func (f *folder) AppendUpload(_ context.Context, id string) (blobstore.Staging, 
 // StoreUpload implements blobstore.Backend.
 func (f *folder) StoreUpload(_ context.Context, id string, d digest.Descriptor, _ string) error {
 	name := uploadPath(id)
-	file, err := f.root.Open(name)
+	file, err := f.disk.openFile("open", name, os.O_RDONLY, 0)
 	if err != nil {
-		return err
+		return classify(err)
 	}
-	err = file.Chmod(blobMode)
+	err = file.chmod(blobMode)
 	if err == nil {
-		err = f.sync(file)
+		err = file.sync()
 	}
 	if err := errors.Join(err, file.Close()); err != nil {
 		return classify(err)
@@ -68,12 +73,14 @@ func (f *folder) StoreUpload(_ context.Context, id string, d digest.Descriptor, 
 }
 
 // RemoveUpload implements blobstore.Backend.
-func (f *folder) RemoveUpload(_ context.Context, id string) error { return f.remove(uploadPath(id)) }
+func (f *folder) RemoveUpload(_ context.Context, id string) error {
+	return classify(f.remove(uploadPath(id)))
+}
 
 // staging is a session open for writing.
 type staging struct {
 	folder *folder
-	file   *os.File
+	file   *file
 	fresh  bool // it held nothing when it was opened: its folder was not synced
 }
 
@@ -82,10 +89,10 @@ func (s *staging) Write(p []byte) (int, error) {
 	return n, classify(err)
 }
 
-func (s *staging) Truncate(size int64) error { return s.file.Truncate(size) }
+func (s *staging) Truncate(size int64) error { return s.file.truncate(size) }
 
 func (s *staging) Sync() (string, error) {
-	err := s.folder.sync(s.file)
+	err := s.file.sync()
 	if err == nil && s.fresh {
 		err = s.folder.syncDir(uploadsDir)
 	}
