@@ -61,13 +61,16 @@ func Write(w http.ResponseWriter, r *http.Request, log *slog.Logger, form Form, 
 		log.ErrorContext(r.Context(), "request failed", "status", a.status, "code", string(a.code), "method", r.Method,
 			"path", r.URL.Path, "request", id, "err", err, "cause", hiddenCause(err))
 	}
-	head(w.Header(), a, form, id)
+	head(w.Header(), a, id)
+	if a.status == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", challenge(r.Context(), form, err))
+	}
 	w.WriteHeader(a.status)
 	w.Write(a.body(form)) // a client that is gone is no fault of ours
 }
 
 // head sets the headers of an answer, and removes those of the success that did not come about.
-func head(h http.Header, a answer, form Form, requestID string) {
+func head(h http.Header, a answer, requestID string) {
 	for _, name := range []string{"Content-Length", "Content-Encoding", "Etag", "Last-Modified", "Cache-Control"} {
 		h.Del(name)
 	}
@@ -76,16 +79,10 @@ func head(h http.Header, a answer, form Form, requestID string) {
 	if requestID != "" {
 		h.Set(RequestIDHeader, requestID)
 	}
-	switch a.status {
-	case http.StatusUnauthorized:
-		h.Set("WWW-Authenticate", challenges[form])
-	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
+	if a.status == http.StatusTooManyRequests || a.status == http.StatusServiceUnavailable {
 		h.Set("Retry-After", strconv.Itoa(int(math.Ceil(a.retry.Seconds()))))
 	}
 }
-
-// challenges say how to sign in. OCI clients send a token as the password of Basic.
-var challenges = map[Form]string{OCI: `Basic realm="Gatehouse"`, API: `Bearer realm="Gatehouse"`}
 
 // answer is an error as clients may see it.
 type answer struct {

@@ -151,13 +151,15 @@ func parseOffset(digits string) int64 {
 }
 
 // writeJSON answers with v.
-func (x *exchange) writeJSON(mediaType string, v any) error {
+func (x *exchange) writeJSON(mediaType string, v any) error { return writeJSON(x.w, mediaType, v) }
+
+func writeJSON(w http.ResponseWriter, mediaType string, v any) error {
 	body, err := json.Marshal(v)
 	if err != nil {
 		return err
 	}
-	x.w.Header().Set("Content-Type", mediaType)
-	x.w.Header().Set("Content-Length", itoa(int64(len(body))))
-	x.w.Write(body)
+	w.Header().Set("Content-Type", mediaType)
+	w.Header().Set("Content-Length", itoa(int64(len(body))))
+	w.Write(body)
 	return nil
 }
