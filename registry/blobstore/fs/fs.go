@@ -135,7 +135,7 @@ func (f *folder) mkdir(name string) error {
 func (f *folder) Close() error {
 	err := f.root.Close()
 	if f.lock != nil {
-		err = errors.Join(err, f.lock.Close())
+		err = errors.Join(err, unlock(f.lock), f.lock.Close())
 	}
 	return err
 }
