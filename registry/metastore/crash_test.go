@@ -21,6 +21,7 @@ import (
 // What the test binary does instead of testing when it is started again as a child.
 const (
 	childEnv        = "GATEHOUSE_METASTORE_CHILD" // the folder that the child works in
+	databaseEnv     = "GATEHOUSE_METASTORE_DATABASE"
 	roundEnv        = "GATEHOUSE_METASTORE_ROUND"
 	childRoutines   = 8
 	childPublishes  = 12 // of each routine
@@ -32,7 +33,7 @@ func TestMain(m *testing.M) {
 	if dir == "" {
 		os.Exit(m.Run())
 	}
-	if err := childPublish(dir, os.Getenv(roundEnv)); err != nil {
+	if err := childPublish(dir, os.Getenv(databaseEnv), os.Getenv(roundEnv)); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -44,10 +45,18 @@ func published(name string) registry.Version {
 		Manifest: digest.FromBytes([]byte(name)), Document: []byte(strings.Repeat("d", 3000)), CreatedAt: time.Unix(1, 0).UTC()}
 }
 
+// openAt opens the database at a PostgreSQL address or a path.
+func openAt(ctx context.Context, at string) (*Store, error) {
+	if strings.HasPrefix(at, "postgres://") {
+		return OpenPostgres(ctx, at)
+	}
+	return OpenSQLite(ctx, at)
+}
+
 // childPublish publishes from many routines, each version with a job of its own rows, and prints what was acknowledged.
-func childPublish(dir, round string) error {
+func childPublish(dir, at, round string) error {
 	ctx := context.Background()
-	s, err := OpenSQLite(ctx, filepath.Join(dir, "gatehouse.db"))
+	s, err := openAt(ctx, at)
 	if err != nil {
 		return err
 	}
@@ -109,11 +118,14 @@ func copyLedger(ctx context.Context, s *Store, l *LedgerFile) error {
 // TestKill kills a publishing process at random points: every version is wholly there or wholly absent, what was
 // acknowledged is there, and the ledger file is a part of the ledger that can be brought up to date.
 func TestKill(t *testing.T) {
-	t.Parallel()
+	everyEngine(t, true, func(t *testing.T, at string, _ func(context.Context, string) (*Store, error)) { killPublishers(t, at) })
+}
+
+func killPublishers(t *testing.T, at string) {
 	dir := t.TempDir()
 	acked, filed := map[string]bool{}, map[string]bool{}
 	for round := range roundsOfKilling {
-		for _, line := range runAndKill(t, dir, round, rand.N(2*childRoutines*childPublishes)) {
+		for _, line := range runAndKill(t, dir, at, round, rand.N(2*childRoutines*childPublishes)) {
 			kind, name, _ := strings.Cut(strings.TrimSpace(line), " ")
 			switch kind {
 			case "row":
@@ -122,7 +134,7 @@ func TestKill(t *testing.T) {
 				filed[name] = true
 			}
 		}
-		checkAfterKill(t, dir, acked, filed)
+		checkAfterKill(t, dir, at, acked, filed)
 	}
 	t.Logf("%d publishes acknowledged over %d kills", len(acked), roundsOfKilling)
 	if len(acked) == 0 {
@@ -131,10 +143,10 @@ func TestKill(t *testing.T) {
 }
 
 // runAndKill runs a child, kills it a moment after its line number `after`, and gives its whole lines.
-func runAndKill(t *testing.T, dir string, round, after int) (lines []string) {
+func runAndKill(t *testing.T, dir, at string, round, after int) (lines []string) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), childEnv+"="+dir, fmt.Sprint(roundEnv, "=", round))
+	cmd.Env = append(os.Environ(), childEnv+"="+dir, databaseEnv+"="+at, fmt.Sprint(roundEnv, "=", round))
 	cmd.Stderr = os.Stderr
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
@@ -160,9 +172,9 @@ func runAndKill(t *testing.T, dir string, round, after int) (lines []string) {
 }
 
 // checkAfterKill opens the store as the next process would.
-func checkAfterKill(t *testing.T, dir string, acked, filed map[string]bool) {
+func checkAfterKill(t *testing.T, dir, at string, acked, filed map[string]bool) {
 	t.Helper()
-	s, err := OpenSQLite(t.Context(), filepath.Join(dir, "gatehouse.db"))
+	s, err := openAt(t.Context(), at)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,11 +9,9 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/gatehouse-registry/gatehouse/admission/dialect"
 	"github.com/gatehouse-registry/gatehouse/registry"
 	"github.com/gatehouse-registry/gatehouse/registry/metastore/metatest"
 )
@@ -140,69 +138,6 @@ func TestOpenFails(t *testing.T) {
 	}
 }
 
-func TestNewerSchema(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "gatehouse.db")
-	s := openSQLite(t, path)
-	if err := s.Update(t.Context(), raw(`INSERT INTO goose_db_version (version_id, is_applied) VALUES (9999, 1)`)); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := OpenSQLite(t.Context(), path); registry.CodeOf(err) != registry.Unsupported {
-		t.Errorf("schema 9999: got error %v, want code Unsupported", err)
-	}
-}
-
-// TestTwoProcesses opens one database many times at once, as a server and an administrator's command do, from the
-// first migration on.
-func TestTwoProcesses(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "gatehouse.db")
-	var wg sync.WaitGroup
-	for i := range 6 {
-		wg.Go(func() {
-			s, err := OpenSQLite(context.Background(), path)
-			if err != nil {
-				t.Errorf("open %d: %v", i, err)
-				return
-			}
-			defer s.Close()
-			for n := range 5 {
-				if err := s.Update(context.Background(), raw(`INSERT INTO audit (at, account, action, subject, outcome, detail) VALUES (0, '', '', '', '', '')`)); err != nil {
-					t.Errorf("update %d of store %d: %v", n, i, err)
-				}
-			}
-		})
-	}
-	wg.Wait()
-	var rows []registry.AuditRow
-	err := openSQLite(t, path).View(t.Context(), func(tx registry.Tx) (err error) {
-		rows, err = tx.Audit(0, -1)
-		return err
-	})
-	if err != nil || len(rows) != 30 {
-		t.Errorf("got %d rows, error %v, want 30", len(rows), err)
-	}
-}
-
-// TestLedgerIsForever checks that the database itself refuses to change or remove a row of the ledger.
-func TestLedgerIsForever(t *testing.T) {
-	t.Parallel()
-	s := openSQLite(t, filepath.Join(t.TempDir(), "gatehouse.db"))
-	l := registry.LedgerRow{Owner: "a", Name: "x", Version: "1", Dialect: dialect.Forge}
-	err := s.Update(t.Context(), func(tx registry.Tx) error {
-		_, err := tx.MergeLedger("a/x", "1", l)
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, query := range []string{`DELETE FROM ledger`, `UPDATE ledger SET manifest = 'sha256:0'`, `UPDATE ledger SET version = '2'`} {
-		if err := s.Update(t.Context(), raw(query)); registry.CodeOf(err) != registry.Conflict {
-			t.Errorf("%s: got error %v, want code Conflict", query, err)
-		}
-	}
-}
-
 func TestDiskFull(t *testing.T) {
 	t.Parallel()
 	s := openSQLite(t, filepath.Join(t.TempDir(), "gatehouse.db"))
@@ -263,29 +198,5 @@ func TestBusy(t *testing.T) {
 	}
 	if err := s.Update(t.Context(), put("key", "value")); err != nil {
 		t.Errorf("update after the other process: %v", err)
-	}
-}
-
-// TestCancelledQuery checks that a query which runs for ever ends with its context, and that its connection, and the
-// statement that the connection keeps, work on.
-func TestCancelledQuery(t *testing.T) {
-	t.Parallel()
-	s := openSQLite(t, filepath.Join(t.TempDir(), "gatehouse.db"))
-	s.readers.SetMaxOpenConns(1)
-	count := func(ctx context.Context, to int64) (n int64, err error) {
-		err = s.View(ctx, func(r registry.Tx) error {
-			return r.(*tx).get(`WITH RECURSIVE n(i) AS (SELECT $1 UNION ALL SELECT i + 1 FROM n WHERE i < $2) SELECT COUNT(*) FROM n`, []any{1, to}, &n)
-		})
-		return n, err
-	}
-	for range 3 {
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-		if _, err := count(ctx, 1<<50); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("endless query: got error %v, want context.DeadlineExceeded", err)
-		}
-		cancel()
-		if n, err := count(t.Context(), 1000); err != nil || n != 1000 {
-			t.Errorf("the same query, bounded: got %d, error %v, want 1000", n, err)
-		}
 	}
 }

@@ -39,82 +39,82 @@ func gather(t *testing.T, s *Store, changes []func(registry.Tx) error) []error {
 }
 
 func TestChangesShareCommits(t *testing.T) {
-	t.Parallel()
-	s := openSQLite(t, filepath.Join(t.TempDir(), "gatehouse.db"))
-	transactions := map[*sql.Tx]int{}
-	changes := make([]func(registry.Tx) error, 3*maxBatch)
-	for i := range changes {
-		changes[i] = func(r registry.Tx) error {
-			transactions[r.(*tx).sql]++ // changes run one at a time
-			return r.PutSetting(fmt.Sprint("key", i), "value")
+	opened(t, func(t *testing.T, s *Store) {
+		transactions := map[*sql.Tx]int{}
+		changes := make([]func(registry.Tx) error, 3*maxBatch)
+		for i := range changes {
+			changes[i] = func(r registry.Tx) error {
+				transactions[r.(*tx).sql]++ // changes run one at a time
+				return r.PutSetting(fmt.Sprint("key", i), "value")
+			}
 		}
-	}
-	for i, err := range gather(t, s, changes) {
-		if err != nil {
-			t.Errorf("change %d: %v", i, err)
+		for i, err := range gather(t, s, changes) {
+			if err != nil {
+				t.Errorf("change %d: %v", i, err)
+			}
+			if got := setting(t, s, fmt.Sprint("key", i)); got != "value" {
+				t.Errorf("change %d: got setting %q", i, got)
+			}
 		}
-		if got := setting(t, s, fmt.Sprint("key", i)); got != "value" {
-			t.Errorf("change %d: got setting %q", i, got)
+		if len(transactions) > 4 { // the first, which gather runs, shares one of them
+			t.Errorf("%d changes that waited together needed %d transactions, want 4 at most", len(changes), len(transactions))
 		}
-	}
-	if len(transactions) > 4 { // the first, which gather runs, shares one of them
-		t.Errorf("%d changes that waited together needed %d transactions, want 4 at most", len(changes), len(transactions))
-	}
-	for _, size := range transactions {
-		if size > maxBatch {
-			t.Errorf("a batch has %d changes, want %d at most", size, maxBatch)
+		for _, size := range transactions {
+			if size > maxBatch {
+				t.Errorf("a batch has %d changes, want %d at most", size, maxBatch)
+			}
 		}
-	}
+	})
 }
 
 // TestBrokenBatch checks that a change which ends the shared transaction takes no other with it.
 func TestBrokenBatch(t *testing.T) {
-	t.Parallel()
-	s := openSQLite(t, filepath.Join(t.TempDir(), "gatehouse.db"))
-	changes := make([]func(registry.Tx) error, 40)
-	runs := make([]int, len(changes))
-	for i := range changes {
-		changes[i] = func(r registry.Tx) error {
-			runs[i]++
-			if err := r.PutSetting(fmt.Sprint("key", i), "value"); err != nil {
-				return err
+	opened(t, func(t *testing.T, s *Store) {
+		changes := make([]func(registry.Tx) error, 40)
+		runs := make([]int, len(changes))
+		for i := range changes {
+			changes[i] = func(r registry.Tx) error {
+				runs[i]++
+				if err := r.PutSetting(fmt.Sprint("key", i), "value"); err != nil {
+					return err
+				}
+				switch {
+				case i%10 == 3:
+					return raw(`ROLLBACK`)(r)
+				case i%10 == 6:
+					return errOwn
+				}
+				return nil
 			}
+		}
+		again := 0
+		for i, err := range gather(t, s, changes) {
+			again += runs[i] - 1
 			switch {
 			case i%10 == 3:
-				return raw(`ROLLBACK`)(r)
+				if err == nil {
+					t.Errorf("change %d ended its transaction and succeeded", i)
+				}
 			case i%10 == 6:
-				return errOwn
+				if !errors.Is(err, errOwn) {
+					t.Errorf("change %d: got error %v, want its own", i, err)
+				}
+			case err != nil:
+				t.Errorf("change %d: %v", i, err)
+			case setting(t, s, fmt.Sprint("key", i)) != "value":
+				t.Errorf("change %d was acknowledged and is not there", i)
 			}
-			return nil
 		}
-	}
-	again := 0
-	for i, err := range gather(t, s, changes) {
-		again += runs[i] - 1
-		switch {
-		case i%10 == 3:
-			if err == nil {
-				t.Errorf("change %d ended its transaction and succeeded", i)
+		if again == 0 {
+			t.Error("no change ran again, so none shared a transaction with one that broke it")
+		}
+		for i := range changes {
+			err := s.View(context.Background(), func(r registry.Tx) error { _, err := r.Setting(fmt.Sprint("key", i)); return err })
+			if failed := i%10 == 3 || i%10 == 6; failed != errors.Is(err, registry.ErrNotFound) {
+				t.Errorf("change %d, which failed %t: its setting gives error %v", i, failed, err)
 			}
-		case i%10 == 6:
-			if !errors.Is(err, errOwn) {
-				t.Errorf("change %d: got error %v, want its own", i, err)
-			}
-		case err != nil:
-			t.Errorf("change %d: %v", i, err)
-		case setting(t, s, fmt.Sprint("key", i)) != "value":
-			t.Errorf("change %d was acknowledged and is not there", i)
 		}
-	}
-	if again == 0 {
-		t.Error("no change ran again, so none shared a transaction with one that broke it")
-	}
-	for i := range changes {
-		err := s.View(context.Background(), func(r registry.Tx) error { _, err := r.Setting(fmt.Sprint("key", i)); return err })
-		if failed := i%10 == 3 || i%10 == 6; failed != errors.Is(err, registry.ErrNotFound) {
-			t.Errorf("change %d, which failed %t: its setting gives error %v", i, failed, err)
-		}
-	}
+	})
 }
 
 var errOwn = errors.New("the function's own error")
