@@ -171,8 +171,8 @@ func (r *remote) Referrers(ctx context.Context, repository string, subject diges
 		if err != nil {
 			return nil, true, fmt.Errorf("referrers of %s: %w", subject, err)
 		}
-		if list = append(list, d); len(list) > maxEntries {
-			return nil, true, registry.Errorf(registry.TooLarge, "%s has more than %d referrers", subject, maxEntries)
+		if list = append(list, d); len(list) > maxReferrers {
+			return nil, true, registry.Errorf(registry.TooLarge, "%s has more than %d referrers", subject, maxReferrers)
 		}
 	}
 	return list, true, nil

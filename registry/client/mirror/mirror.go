@@ -8,7 +8,7 @@
 //   - A tag brings its manifest, the children of indexes (as far as the source has them), and all referrers, recursively.
 //   - The destination's rules are the destination's: what it refuses is reported, and the rest goes on.
 //   - Credentials go only to the host they are for, and to where its token challenge says; a redirect never takes them along.
-//   - Memory does not depend on what a blob or a list holds: manifests have at most limit.Manifest bytes, a list at most
+//   - Memory does not depend on what a blob or a list holds: manifests have at most limit.Manifest bytes, a list at mosta list at most
 //     maxEntries entries, and whoever sends nothing for Options.Stall is given up.
 package mirror
 
@@ -28,10 +28,11 @@ import (
 
 // Bounds of what a place may make us do.
 const (
-	maxEntries  = 1_000_000 // tags, referrers or repositories of one list, and manifests of one repository
-	maxNesting  = 32        // indexes in indexes
-	maxProblems = 10_000    // of each sort that a report holds; more are only counted
-	maxMoves    = 3         // how often a tag that moves meanwhile is copied again
+	maxEntries   = 1_000_000 // tags or repositories of one list, and manifests and blobs of one repository
+	maxReferrers = 100_000   // of one manifest
+	maxNesting   = 32        // indexes in indexes
+	maxProblems  = 10_000    // of each sort that a report holds; more are only counted
+	maxMoves     = 3         // how often a tag that moves meanwhile is copied again
 )
 
 // Options say how to copy. The zero value works.
