@@ -18,6 +18,14 @@ import (
 // busyTimeout is how long a connection waits for another process, such as an administrator's command, to commit.
 const busyTimeout = 10 * time.Second
 
+// The page caches of a connection, in KiB (negative, as SQLite wants that unit), and how many pages of write-ahead log are
+// gathered before they go into the database: a page that many commits change is then written there once.
+const (
+	writerCache    = -8 << 10
+	readerCache    = -1 << 10
+	checkpointEach = 4000
+)
+
 // walLimit is the size in bytes to which the write-ahead log is cut back after a large transaction.
 const walLimit = 64 << 20
 
@@ -32,14 +40,15 @@ func OpenSQLite(ctx context.Context, path string) (*Store, error) {
 	if err := touchPrivate(path); err != nil {
 		return nil, err
 	}
-	db, err := openSQLitePool(path, 1, url.Values{"_journal_mode": {"WAL"}, "_synchronous": {"FULL"}, "_txlock": {"immediate"}})
+	db, err := openSQLitePool(path, 1, url.Values{"_journal_mode": {"WAL"}, "_synchronous": {"FULL"}, "_txlock": {"immediate"},
+		"_pragma": {pragma("cache_size", writerCache), pragma("wal_autocheckpoint", checkpointEach)}})
 	if err != nil {
 		return nil, err
 	}
 	if err := migrate(ctx, db, sqliteEngine); err != nil {
 		return nil, errors.Join(sqliteEngine.public(err), db.Close())
 	}
-	readers, err := openSQLitePool(path, max(8, 2*runtime.GOMAXPROCS(0)), url.Values{"_query_only": {"1"}})
+	readers, err := openSQLitePool(path, max(8, 2*runtime.GOMAXPROCS(0)), url.Values{"_query_only": {"1"}, "_pragma": {pragma("cache_size", readerCache)}})
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
@@ -56,6 +65,8 @@ func touchPrivate(path string) error {
 	return f.Close()
 }
 
+func pragma(name string, value int) string { return name + "(" + strconv.Itoa(value) + ")" }
+
 // openSQLitePool opens a pool of at most size connections, which stay open.
 func openSQLitePool(path string, size int, params url.Values) (*sql.DB, error) {
 	params.Set("_busy_timeout", strconv.FormatInt(busyTimeout.Milliseconds(), 10))
@@ -63,7 +74,8 @@ func openSQLitePool(path string, size int, params url.Values) (*sql.DB, error) {
 	params.Set("_dqs", "0")       // "x" is a name, never a string
 	params.Set("_defensive", "1") // no statement can damage the file
 	params.Set("_error_rc", "1")  // an error's text belongs to its code
-	params.Set("_pragma", "journal_size_limit("+strconv.Itoa(walLimit)+")")
+	params["_pragma"] = append(params["_pragma"], pragma("journal_size_limit", walLimit),
+		"temp_store(MEMORY)") // what savepoints take back never touches the disk
 	name := filepath.ToSlash(path)
 	if !strings.HasPrefix(name, "/") {
 		name = "/" + name // a Windows drive
