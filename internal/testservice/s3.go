@@ -74,7 +74,7 @@ func S3On(tb testing.TB, server string) S3Bucket {
 	if err != nil {
 		tb.Fatalf("start %s: %v", server, err)
 	}
-	b, err := s.bucket()
+	b, err := s.NewBucket()
 	if err != nil {
 		tb.Fatalf("make a bucket: %v", err)
 	}
@@ -93,7 +93,7 @@ func OwnS3(tb testing.TB) (*S3Server, S3Bucket) {
 			tb.Errorf("end versitygw: %v", err)
 		}
 	})
-	b, err := s.bucket()
+	b, err := s.NewBucket()
 	if err != nil {
 		tb.Fatalf("make a bucket: %v", err)
 	}
@@ -103,7 +103,7 @@ func OwnS3(tb testing.TB) (*S3Server, S3Bucket) {
 // s3Servers start the shared server of each kind, once.
 var s3Servers = map[string]func() (*S3Server, error){
 	"versitygw": sync.OnceValues(startVersity),
-	"minio":     sync.OnceValues(startMinIO),
+	"minio":     sync.OnceValues(StartMinIO),
 }
 
 // S3Server is a real S3 server.
@@ -131,8 +131,13 @@ func startVersity() (*S3Server, error) {
 	})
 }
 
-func startMinIO() (*S3Server, error) {
-	return startS3("minio", os.Getenv(MinIOVariable), func(s *S3Server) []string {
+// StartMinIO starts the MinIO server whose program MinIOVariable names. The caller closes it.
+func StartMinIO() (*S3Server, error) {
+	program := os.Getenv(MinIOVariable)
+	if program == "" {
+		return nil, errors.New(MinIOVariable + " names no program")
+	}
+	return startS3("minio", program, func(s *S3Server) []string {
 		return []string{"server", "--quiet", "--address", "127.0.0.1:" + s.port, s.data()}
 	})
 }
@@ -208,7 +213,8 @@ func (s *S3Server) client() (*minio.Client, error) {
 	})
 }
 
-func (s *S3Server) bucket() (S3Bucket, error) {
+// NewBucket makes an empty bucket.
+func (s *S3Server) NewBucket() (S3Bucket, error) {
 	b := S3Bucket{
 		Server: s.kind, Endpoint: s.endpoint(), Region: s3Region, Name: fmt.Sprintf("test-%d", s.made.Add(1)),
 		AccessKey: s3AccessKey, SecretKey: s3SecretKey,

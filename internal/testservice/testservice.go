@@ -3,7 +3,7 @@
 // that ends, together with its folder. Processes that run side by side have servers of their own. A server that can't be
 // started fails the test: none is ever skipped.
 //
-// Only tests and the command in run import this package.
+// Only tests, acceptance tools and the command in run import this package.
 package testservice
 
 import (

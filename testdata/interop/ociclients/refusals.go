@@ -1,0 +1,18 @@
+package main
+
+// What must stand on the screen when the registry refuses. The texts are parts of our rules' messages.
+var (
+	badSignIn    = []string{"the token is not valid"}
+	signInFirst  = []string{"authentication required"}
+	headOnly     = []string{"401"}                        // of a client that asks by HEAD first: such an answer has no body to show
+	noPassword   = []string{"basic credential not found"} // of oras-go, which has nothing to answer a challenge with
+	wrongTag     = []string{"refused by the publish gate", `the tag is "9.9.9"`, "publish.version.tag"}
+	versionTaken = []string{"refused by the publish gate", "versions never change", "Its bytes differ", "Raise the version"}
+	versionStays = []string{"versions are immutable and can't be deleted"}
+	notThere     = []string{"there is no repository"}
+	blobInUse    = []string{"delete these first"}
+	packsOnly    = []string{"holds algorithm packs"}
+)
+
+// notYours is the refusal of a push below another's name.
+func notYours(repository string) []string { return []string{"account alice", "may not", repository} }
