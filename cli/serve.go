@@ -1,63 +1,93 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"log/slog"
+	"os"
+	"os/signal"
 	"path/filepath"
+	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/gatehouse-registry/gatehouse/registry/server"
 )
 
+// The values of --check-config.
+const (
+	checkDocument = "document" // what a bare --check-config means
+	checkConnect  = "connect"
+)
+
 // serve runs the server.
 func (a app) serve() *cobra.Command {
-	var data, listen, config, public string
+	var check string
 	cmd := &cobra.Command{
 		Use:   "serve --data DIR [--listen HOST:PORT]",
-		Short: "Run the registry with its data in one directory",
-		Long: `Run the registry. Everything it keeps lies in the data directory, which it makes on the first start; then it
-also makes the account admin and writes its token to DIR/admin-token (mode 0600). OCI clients sign in with the
-account's name and a token as the password. Settings come from DIR/gatehouse.yaml, or the file that --config
-names. While it runs, DIR/address holds the address at which it answers.`,
+		Short: "Run the registry",
+		Long: `Run the registry. Without --db and --blobs everything it keeps lies in the data directory, which it makes on the
+first start; then it also makes the account admin and writes its token to DIR/admin-token (mode 0600). OCI
+clients sign in with the account's name and a token as the password. While it runs, DIR/address holds the
+address at which it answers.
+
+Every setting is a flag, an environment variable (GATEHOUSE_LISTEN for --listen) and a key of DIR/gatehouse.yaml,
+or the file that --config names; a flag wins over a variable, and that over the file. docs/config.md lists them.
+
+The first SIGTERM or interrupt lets requests in flight finish (--drain-timeout); a second one ends at once.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if data == "" {
-				return usagef("--data is required: the directory that the registry keeps everything in")
+			c, err := server.LoadConfig(server.Input{Flags: configFlags(cmd.Flags()), Env: a.env.Vars, Prefix: "--"})
+			switch {
+			case err != nil:
+				return usageError{err}
+			case check == "":
+				return a.runServer(cmd, c)
+			case check != checkDocument && check != checkConnect:
+				return usagef("--check-config: %q is neither %s nor %s", check, checkDocument, checkConnect)
 			}
-			path, optional := config, false
-			if path == "" {
-				path, optional = filepath.Join(data, server.ConfigFile), true
-			}
-			c, err := server.LoadConfig(path, optional)
-			if err != nil {
+			if err := c.Show(a.env.Out); err != nil || check == checkDocument {
 				return err
 			}
-			c.Data = data
-			if listen != "" {
-				c.Listen = listen
-			}
-			if public != "" {
-				c.PublicURL = public
-			}
-			return a.runServer(cmd, c)
+			return server.Probe(cmd.Context(), c)
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&data, "data", "", "the data directory")
-	f.StringVar(&listen, "listen", "", "the address to listen at (default "+server.DefaultListen+"); port 0 picks a free one")
-	f.StringVar(&config, "config", "", "the configuration file (default DIR/"+server.ConfigFile+")")
-	f.StringVar(&public, "public-url", "", "the address that is handed out to clients")
+	f.String("config", "", "the configuration file (default DIR/"+server.ConfigFile+")")
+	f.StringVar(&check, "check-config", "", "check the configuration, print it, and end; with =connect also try the database, the store and the key")
+	f.Lookup("check-config").NoOptDefVal = checkDocument
+	for _, k := range server.Keys() {
+		f.String(k.Flag(), "", k.Doc)
+		if k.Default != "" && !k.Switch {
+			f.Lookup(k.Flag()).Usage += " (default " + k.Default + ")"
+		}
+		if k.Switch {
+			f.Lookup(k.Flag()).NoOptDefVal = "true"
+		}
+	}
 	return cmd
 }
 
-func (a app) runServer(cmd *cobra.Command, c server.Config) (err error) {
-	handler := slog.Handler(slog.NewJSONHandler(a.env.Err, nil))
-	if a.env.Terminal {
-		handler = slog.NewTextHandler(a.env.Err, nil)
+// configFlags are the values of the flags that were given, by key.
+func configFlags(f *pflag.FlagSet) map[string]string {
+	given := map[string]string{}
+	if flag := f.Lookup("config"); flag.Changed {
+		given["config"] = flag.Value.String()
 	}
-	s, err := server.Open(cmd.Context(), c, Version, slog.New(handler))
+	for _, k := range server.Keys() {
+		if flag := f.Lookup(k.Flag()); flag.Changed {
+			given[k.Name] = flag.Value.String()
+		}
+	}
+	return given
+}
+
+func (a app) runServer(cmd *cobra.Command, c server.Config) (err error) {
+	ctx := cmd.Context()
+	// The first signal ended ctx; from then on a signal does what it does by itself.
+	defer context.AfterFunc(ctx, func() { signal.Reset(os.Interrupt, syscall.SIGTERM) })()
+	s, err := server.Open(ctx, c, Version, server.NewLogger(a.env.Err, c, a.env.Terminal))
 	if err != nil {
 		return err
 	}
@@ -66,5 +96,5 @@ func (a app) runServer(cmd *cobra.Command, c server.Config) (err error) {
 		fmt.Fprintf(a.env.Err, "sf: first start: the token of account admin is in %s\n", filepath.Join(c.Data, server.AdminTokenFile))
 	}
 	fmt.Fprintf(a.env.Err, "sf: serving %s at %s\n", c.Data, s.URL())
-	return s.Run(cmd.Context())
+	return s.Run(ctx)
 }

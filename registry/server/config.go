@@ -3,142 +3,78 @@
 package server
 
 import (
-	"bytes"
-	"errors"
-	"fmt"
-	"io/fs"
-	"net"
-	"net/url"
-	"os"
 	"path/filepath"
 	"time"
 
-	"go.yaml.in/yaml/v4"
-
-	"github.com/gatehouse-registry/gatehouse/admission/limit"
-	"github.com/gatehouse-registry/gatehouse/admission/rule"
 	"github.com/gatehouse-registry/gatehouse/registry"
 )
 
 // ConfigFile is the name of the configuration file in the data directory.
 const ConfigFile = "gatehouse.yaml"
 
-// Config is what an administrator may decide. The zero value of every field means its default; docs/config.md
-// lists them.
+// DefaultListen is where `sf serve` listens when told nothing.
+const DefaultListen = "127.0.0.1:8080"
+
+// Config is what an administrator may decide. The zero value of every field means its default. A field is a key that
+// flags, environment and file set alike: its yaml tag is the name, doc what docs/config.md says of it, and secret
+// marks what is never printed whole. A struct groups keys below its name.
 type Config struct {
-	Data       string             `yaml:"-"`           // the data directory
-	Listen     string             `yaml:"listen"`      // HOST:PORT; port 0 picks a free one
-	PublicURL  string             `yaml:"public_url"`  // the address handed out in every answer that holds one
-	Profiles   []registry.Profile `yaml:"profiles"`    // hardware profiles
-	ImageHosts []string           `yaml:"image_hosts"` // registry hosts of images that jobs may run; "*" allows all
-	WarnRules  []string           `yaml:"warn_rules"`  // rules of ours that only warn (sf rules lists them)
-	Limits     Limits             `yaml:"limits"`
+	Data           string   `yaml:"data" doc:"the data directory; the server makes it"`
+	DB             string   `yaml:"db" secret:"url" doc:"where the metadata lie: a PostgreSQL address (postgres://…); unset means SQLite in the data directory"`
+	Blobs          string   `yaml:"blobs" secret:"url" doc:"where the bytes lie: an S3 address (s3://…) or a folder; unset means the data directory. With PostgreSQL it must be named"`
+	Keys           string   `yaml:"keys" doc:"the folder of the key that signs receipts; unset means keys/ in the data directory, with PostgreSQL the database"`
+	Listen         string   `yaml:"listen" doc:"the address to listen at, HOST:PORT; port 0 picks a free one, which DIR/address then holds"`
+	PublicURL      string   `yaml:"public_url" doc:"the address that is handed out in every answer that holds one; unset means where it listens. The Host header never counts"`
+	TLSCert        string   `yaml:"tls_cert" doc:"the certificate, with its chain, in PEM; together with tls_key it turns TLS on. Both files are read again when they change"`
+	TLSKey         string   `yaml:"tls_key" doc:"the certificate's private key in PEM"`
+	InsecureHTTP   bool     `yaml:"insecure_http" doc:"serve plain HTTP at an address that is not this machine alone, without a proxy that ends TLS"`
+	TrustedProxies []string `yaml:"trusted_proxies" doc:"networks (CIDR) of the proxies whose X-Forwarded-For or Forwarded header is believed"`
+	MetricsListen  string   `yaml:"metrics_listen" doc:"a second address, HOST:PORT, for /metrics, /healthz and /readyz without a sign-in; unset means none: /metrics then needs an administrator's or an auditor's token"`
+	LogFormat      string   `yaml:"log_format" doc:"json, text, or auto: text on a terminal and JSON elsewhere"`
+	LogLevel       string   `yaml:"log_level" doc:"debug, info, warn or error: the least that is logged"`
+
+	DrainDelay   time.Duration `yaml:"drain_delay" doc:"how long a server that was told to stop goes on accepting, so that a load balancer sees /readyz fail first"`
+	DrainTimeout time.Duration `yaml:"drain_timeout" doc:"how long requests in flight may take to finish after that"`
+
+	Profiles   []registry.Profile `yaml:"profiles" doc:"hardware that jobs may ask for: a list of name, series (default: the name), num_nodes, gpus_per_node (default: 1), label"`
+	ImageHosts []string           `yaml:"image_hosts" doc:"registry hosts of images that jobs may run; * allows all, *.example.org a domain"`
+	WarnRules  []string           `yaml:"warn_rules" doc:"rules of ours, stricter than the real clients, that only warn (sf rules lists them). A rule of the clients, or one whose breach would harm others, can't be named"`
+
+	Limits Limits `yaml:"limits"`
+
+	sources map[string]string // where each key that was set comes from
 }
 
 // Limits are the limits that an administrator may change. Those of packs are fixed (admission/limit).
 type Limits struct {
-	MaxBlobBytes int64         `yaml:"max_blob_bytes"` // of one blob of an artifact that is no pack
-	UploadTTL    time.Duration `yaml:"upload_ttl"`     // of an upload session
-	PreviewTTL   time.Duration `yaml:"preview_ttl"`    // of a tuneplane preview
-	LeaseTTL     time.Duration `yaml:"lease_ttl"`      // of a job's hold on its GPUs
-	ReceiptTTL   time.Duration `yaml:"receipt_ttl"`    // of a receipt
+	MaxBlobBytes int64         `yaml:"max_blob_bytes" doc:"bytes of one blob of an artifact that is no pack"`
+	UploadTTL    time.Duration `yaml:"upload_ttl" doc:"how long an upload session lives"`
+	PreviewTTL   time.Duration `yaml:"preview_ttl" doc:"how long a tuneplane preview may be committed"`
+	LeaseTTL     time.Duration `yaml:"lease_ttl" doc:"how long a job's GPUs count against its account's quota without a sign of life"`
+	ReceiptTTL   time.Duration `yaml:"receipt_ttl" doc:"how long a receipt may launch"`
+
+	Connections   int           `yaml:"connections" doc:"open connections; beyond it a few more are let in, for health checks and to be told 503"`
+	Requests      int           `yaml:"requests" doc:"small requests of one caller (an account, else a network address) at a time; beyond it 429"`
+	Transfers     int           `yaml:"transfers" doc:"requests of one caller that move content at a time; beyond it 429"`
+	RequestRate   float64       `yaml:"request_rate" doc:"requests of one caller a second, over time; 0 sets no such limit"`
+	HeaderTimeout time.Duration `yaml:"header_timeout" doc:"for a request's headers to come"`
+	IdleTimeout   time.Duration `yaml:"idle_timeout" doc:"how long a body or an answer may stand still before its connection is dropped"`
+	Database      time.Duration `yaml:"database_timeout" doc:"how long a request waits for the database before it answers 503"`
+	Store         time.Duration `yaml:"store_timeout" doc:"how long a request waits for the store of bytes to begin to answer before it answers 503"`
 }
 
-// DefaultListen is where `sf serve` listens when told nothing.
-const DefaultListen = "127.0.0.1:8080"
-
-// LoadConfig reads a configuration file strictly: unknown keys are an error. An absent file is fine only when
-// optional, and then gives the defaults.
-func LoadConfig(path string, optional bool) (Config, error) {
-	var c Config
-	src, err := os.ReadFile(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist) && optional:
-		return c, nil
-	case err != nil:
-		return c, err
-	case len(src) > limit.Document:
-		return c, fmt.Errorf("%s: %d bytes, at most %d are allowed", path, len(src), limit.Document)
-	case len(bytes.TrimSpace(src)) == 0:
-		return c, nil
-	}
-	if err := yaml.Load(src, &c, yaml.WithKnownFields()); err != nil {
-		return c, fmt.Errorf("%s: %w", path, err)
-	}
-	return c, nil
-}
-
-// settings checks the configuration and fills in the defaults. All faults are reported together.
-func (c Config) settings() (registry.Settings, error) {
+// defaults are the values of what is not set.
+func defaults() Config {
 	set := registry.DefaultSettings()
-	var faults []error
-	override(&set.MaxBlob, c.Limits.MaxBlobBytes, "limits.max_blob_bytes", &faults)
-	override(&set.UploadTTL, c.Limits.UploadTTL, "limits.upload_ttl", &faults)
-	override(&set.PreviewTTL, c.Limits.PreviewTTL, "limits.preview_ttl", &faults)
-	override(&set.LeaseTTL, c.Limits.LeaseTTL, "limits.lease_ttl", &faults)
-	override(&set.ReceiptTTL, c.Limits.ReceiptTTL, "limits.receipt_ttl", &faults)
-	if len(c.Profiles) > 0 {
-		set.Profiles = c.Profiles
+	return Config{
+		Listen: DefaultListen, LogFormat: "auto", LogLevel: "info", DrainTimeout: time.Minute,
+		Profiles: set.Profiles, ImageHosts: set.ImageHosts,
+		Limits: Limits{
+			MaxBlobBytes: set.MaxBlob, UploadTTL: set.UploadTTL, PreviewTTL: set.PreviewTTL, LeaseTTL: set.LeaseTTL, ReceiptTTL: set.ReceiptTTL,
+			Connections: 4096, Requests: 256, Transfers: 128,
+			HeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute, Database: 10 * time.Second, Store: 15 * time.Second,
+		},
 	}
-	for i := range set.Profiles {
-		faults = append(faults, completeProfile(&set.Profiles[i], i))
-	}
-	if c.ImageHosts != nil {
-		set.ImageHosts = c.ImageHosts
-	}
-	ids := make([]rule.ID, len(c.WarnRules))
-	for i, id := range c.WarnRules {
-		ids[i] = rule.ID(id)
-	}
-	policy, err := rule.Soften(ids...)
-	if err != nil {
-		faults = append(faults, fmt.Errorf("warn_rules: %w", err))
-	}
-	set.Policy = policy
-	faults = append(faults, c.checkAddresses())
-	return set, errors.Join(faults...)
-}
-
-// override takes value when it is set; a negative one is a fault.
-func override[T int64 | time.Duration](target *T, value T, field string, faults *[]error) {
-	switch {
-	case value < 0:
-		*faults = append(*faults, fmt.Errorf("%s: %v is negative", field, value))
-	case value > 0:
-		*target = value
-	}
-}
-
-func completeProfile(p *registry.Profile, i int) error {
-	if p.Name == "" {
-		return fmt.Errorf("profiles[%d].name: required field is missing", i)
-	}
-	if p.Series == "" {
-		p.Series = p.Name
-	}
-	p.Nodes, p.GPUsPerNode = max(p.Nodes, 1), max(p.GPUsPerNode, 1)
-	return nil
-}
-
-func (c Config) checkAddresses() error {
-	if _, _, err := net.SplitHostPort(c.listen()); err != nil {
-		return fmt.Errorf("listen: %w", err)
-	}
-	if c.PublicURL == "" {
-		return nil
-	}
-	u, err := url.Parse(c.PublicURL)
-	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") || u.RawQuery != "" || u.Fragment != "" {
-		return fmt.Errorf("public_url: %q is no http(s) address", c.PublicURL)
-	}
-	return nil
-}
-
-func (c Config) listen() string {
-	if c.Listen == "" {
-		return DefaultListen
-	}
-	return c.Listen
 }
 
 // path is a file of the data directory.

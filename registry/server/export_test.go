@@ -15,7 +15,7 @@ func OpenWith(ctx context.Context, c Config, log *slog.Logger, change func(*regi
 }
 
 // Handler is what the server serves.
-func (s *Server) Handler() http.Handler { return s.handler }
+func (s *Server) Handler() http.Handler { return s }
 
 // Service is what it works through.
 func (s *Server) Service() *registry.Service { return s.svc }

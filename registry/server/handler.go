@@ -2,12 +2,12 @@ package server
 
 import (
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/url"
 	"runtime/debug"
 	"strings"
-	"time"
 
 	"github.com/gin-gonic/gin"
 
@@ -20,18 +20,22 @@ import (
 
 // newHandler builds the whole HTTP surface: the OCI protocol as a plain handler mounted under gin, the API, and the
 // health checks.
-func newHandler(svc *registry.Service, version string, log *slog.Logger) http.Handler {
+func (s *Server) newHandler() (*observer, error) {
+	trusted, err := newProxies(s.config.TrustedProxies)
+	if err != nil {
+		return nil, fmt.Errorf("trusted_proxies: %w", err)
+	}
 	gin.SetMode(gin.ReleaseMode)
 	engine := gin.New()
 	engine.RedirectTrailingSlash, engine.RedirectFixedPath = false, false
 	engine.HandleMethodNotAllowed = false
 	engine.UseRawPath, engine.UnescapePathValues = true, true
-	if err := engine.SetTrustedProxies(nil); err != nil {
-		panic(err) // nil is always accepted
+	if err := engine.SetTrustedProxies(nil); err != nil { // package server does that itself, for net/http handlers too
+		return nil, err
 	}
-	a := api.New(svc, version)
+	a := api.New(s.svc, s.version)
 	answer := func(form httperr.Form, c *gin.Context, err error) {
-		httperr.Write(c.Writer, c.Request, log, form, err)
+		httperr.Write(c.Writer, c.Request, s.log, form, err)
 		c.Abort()
 	}
 	wrap := func(h api.Handler) gin.HandlerFunc {
@@ -41,17 +45,57 @@ func newHandler(svc *registry.Service, version string, log *slog.Logger) http.Ha
 			}
 		}
 	}
-	engine.Use(recoverPanics(answer, log), authenticate(svc, answer), checkQuery(answer), guardBody)
-	install(engine, svc, routes(a), wrap)
-	protocol := oci.New(oci.Options{Service: svc, Log: log, Principal: func(r *http.Request) (auth.Principal, error) {
+	idle := s.config.Limits.IdleTimeout
+	engine.Use(recoverPanics(answer, s.log), s.challenge, authenticate(s.svc, &failedSignIns{}, answer), fair(newLimiter(s.config.Limits), s.metrics, answer), checkQuery(answer), guardBody(idle))
+	install(engine, s.svc, routes(a), wrap)
+	protocol := oci.New(oci.Options{Service: s.svc, Log: s.log, IdleTimeout: idle, Principal: func(r *http.Request) (auth.Principal, error) {
 		return auth.PrincipalOf(r.Context()), nil
 	}})
-	engine.Any("/v2/*rest", gin.WrapH(protocol))
+	tokens := oci.NewToken(s.svc, s.log)
+	engine.Any(protocolRoute, func(c *gin.Context) {
+		if isToken(c) {
+			tokens.ServeHTTP(c.Writer, c.Request)
+			return
+		}
+		protocol.ServeHTTP(c.Writer, c.Request)
+	})
 	engine.GET("/v2", gin.WrapH(http.RedirectHandler("/v2/", http.StatusMovedPermanently)))
 	engine.GET("/healthz", func(c *gin.Context) { c.String(http.StatusOK, "ok\n") })
-	engine.GET("/readyz", wrap(a.Ready))
+	engine.GET("/readyz", func(c *gin.Context) { s.ready.answer(c.Writer, c.Request, s.mayWatch(c.Request)) })
+	engine.GET("/metrics", wrap(s.showMetrics))
 	engine.NoRoute(func(c *gin.Context) { answer(formOf(c.Request.URL.Path), c, a.NoRoute(c)) })
-	return withRequestID(logRequests(log, withoutBase(engine)))
+	o := &observer{next: engine, log: s.log, metrics: s.metrics, tracing: s.tracing, proxies: trusted, idle: idle}
+	o.chain = withoutBase(o)
+	return o, nil
+}
+
+// showMetrics answers who may see everything.
+func (s *Server) showMetrics(c *gin.Context) error {
+	ctx := c.Request.Context()
+	if err := s.svc.Require(ctx, auth.PrincipalOf(ctx), auth.ReadAudit, "the metrics"); err != nil {
+		return err
+	}
+	s.metrics.handler().ServeHTTP(c.Writer, c.Request)
+	return nil
+}
+
+// mayWatch reports whether a request comes from somebody who may read the causes of failures. /readyz needs no sign-in, so
+// a token that is not valid is one of nobody.
+func (s *Server) mayWatch(r *http.Request) bool {
+	if r.Header.Get("Authorization") == "" {
+		return false
+	}
+	p, err := principal(r.Context(), s.svc, r)
+	return err == nil && p.Can(auth.ReadAudit)
+}
+
+// metricsHandler is what answers at the address of its own: whoever reaches it sees everything.
+func (s *Server) metricsHandler() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", s.metrics.handler())
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok\n") })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) { s.ready.answer(w, r, true) })
+	return mux
 }
 
 // answerFunc answers a request with an error and ends its handling.
@@ -74,19 +118,30 @@ var open = map[string]bool{"/api/version": true, "/healthz": true, "/readyz": tr
 // authenticate puts the principal into the request's context. A credential that is not valid is refused at once. Having
 // none is refused too, on every route that open does not list, so that no handler can forget to ask. What counts is the
 // route that serves the request, not how its path is spelled.
-func authenticate(svc *registry.Service, answer answerFunc) gin.HandlerFunc {
+func authenticate(svc *registry.Service, failed *failedSignIns, answer answerFunc) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		path, route := c.Request.URL.Path, c.FullPath()
-		if open[route] {
+		if open[route] || isToken(c) {
 			return
 		}
 		p, err := principal(c.Request.Context(), svc, c.Request)
-		if err == nil && p.Anonymous() && (route != "" || strings.HasPrefix(path, "/api/")) {
+		if err == nil && p.Grant != nil && route != protocolRoute {
+			err = registry.Errorf(registry.Unauthorized, "a bearer token of the token endpoint is for /v2 only: send a token (sf login)")
+		}
+		if err != nil {
+			err = failed.refuseSignIn(svc, c.Request, err)
+		}
+		if err == nil && p.Anonymous() && !mayBeAnonymous(svc, c) && (route != "" || strings.HasPrefix(path, "/api/")) {
 			err = registry.Errorf(registry.Unauthorized, "not signed in: send a token (sf login)")
 		}
 		if err != nil {
 			answer(formOf(path), c, err)
 			return
+		}
+		asked := auth.PrincipalOf(c.Request.Context()) // nobody yet, but from somewhere
+		p.Remote, p.Request = asked.Remote, asked.Request
+		if e := entryOf(c.Request.Context()); e != nil {
+			e.account = p.Account
 		}
 		c.Request = c.Request.WithContext(auth.WithPrincipal(c.Request.Context(), p))
 	}
@@ -120,15 +175,4 @@ func recoverPanics(answer answerFunc, log *slog.Logger) gin.HandlerFunc {
 		}()
 		c.Next()
 	}
-}
-
-// logRequests writes one line a request.
-func logRequests(log *slog.Logger, next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		start := time.Now()
-		rec := &statusRecorder{ResponseWriter: w}
-		next.ServeHTTP(rec, r)
-		log.InfoContext(r.Context(), "request", "id", httperr.RequestID(r.Context()), "method", r.Method, "path", r.URL.EscapedPath(),
-			"status", rec.status(), "bytes", rec.bytes, "ms", time.Since(start).Milliseconds(), "remote", r.RemoteAddr)
-	})
 }

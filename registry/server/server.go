@@ -4,41 +4,38 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
 	"os"
-	"time"
+	"strings"
 
-	"github.com/gatehouse-registry/gatehouse/admission/limit"
 	"github.com/gatehouse-registry/gatehouse/internal/durable"
 	"github.com/gatehouse-registry/gatehouse/registry"
-	"github.com/gatehouse-registry/gatehouse/registry/blobstore/fs"
-	"github.com/gatehouse-registry/gatehouse/registry/metastore"
-	"github.com/gatehouse-registry/gatehouse/registry/trust"
-)
-
-// Timeouts. There is none for writing: a large blob over a slow line is no fault.
-const (
-	headerTimeout  = 10 * time.Second // for a request's headers
-	idleTimeout    = 2 * time.Minute  // for a kept-alive connection
-	drainTimeout   = 30 * time.Second // for requests in flight when the server stops
-	expiryInterval = 10 * time.Minute // between sweeps of expired upload sessions
 )
 
 // Server is an opened registry. Open one, Run it once, Close it.
 type Server struct {
 	svc      *registry.Service
-	handler  http.Handler
+	handler  *observer
 	listener net.Listener
 	log      *slog.Logger
 	closers  []func() error
 	config   Config
+	version  string
 	created  bool
+
+	metrics         *metrics
+	metricsListener net.Listener // nil: there is none
+	tracing         *tracing
+	certificate     *certificate // nil: plain HTTP
+	ready           *readiness
 }
 
-// Open takes the data directory, opens or creates the stores in it, and listens. On the first start it makes the
-// administrator's account and writes its token to AdminTokenFile. version is what the server calls itself.
+// Open takes the data directory, opens or creates the stores, and listens. On the first start of the registry it makes the
+// administrator's account and writes its token to AdminTokenFile; of several replicas that start at once, one does.
+// version is what the server calls itself.
 func Open(ctx context.Context, c Config, version string, log *slog.Logger) (*Server, error) {
 	return openWith(ctx, c, version, log, func(*registry.Deps) {})
 }
@@ -49,106 +46,104 @@ func openWith(ctx context.Context, c Config, version string, log *slog.Logger, c
 	if err != nil {
 		return nil, err
 	}
-	s = &Server{log: log, config: c}
+	s = &Server{log: log, config: c.complete(), version: version, metrics: newMetrics(version)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.Close())
 			s = nil
 		}
 	}()
+	if s.tracing, err = openTracing(ctx, os.Getenv, version, log); err != nil {
+		return s, err
+	}
+	if s.tracing != nil {
+		s.closers = append(s.closers, func() error { return s.tracing.end(log) })
+	}
 	if err := s.openStores(ctx, set, change); err != nil {
 		return s, err
 	}
-	if s.created, err = s.svc.Bootstrap(ctx, func(secret string) (string, error) {
-		return saveSecret(c.path(AdminTokenFile), secret)
-	}); err != nil {
+	if s.created, err = s.bootstrap(ctx); err != nil {
 		return s, fmt.Errorf("first account: %w", err)
 	}
-	s.handler = newHandler(s.svc, version, log)
-	if s.listener, err = net.Listen("tcp", c.listen()); err != nil {
+	if s.handler, err = s.newHandler(); err != nil {
 		return s, err
 	}
-	s.closers = append(s.closers, func() error { return os.Remove(c.path(AddressFile)) })
-	return s, durable.Replace(c.path(AddressFile), []byte(s.URL()+"\n"), 0o600)
+	return s, s.listen()
 }
 
-// openStores opens everything below the data directory, in the order in which it depends on each other.
-func (s *Server) openStores(ctx context.Context, set registry.Settings, change func(*registry.Deps)) error {
-	release, err := lockData(s.config.Data)
+// listen opens the addresses and notes the first in AddressFile.
+func (s *Server) listen() (err error) {
+	if s.config.TLSCert != "" {
+		if s.certificate, err = loadCertificate(s.config.TLSCert, s.config.TLSKey, s.log, s.metrics.certificate.Inc); err != nil {
+			return err
+		}
+	}
+	plain, err := net.Listen("tcp", s.config.Listen)
 	if err != nil {
 		return err
 	}
-	s.closers = append(s.closers, release)
-	blobs, err := fs.Open(s.config.Data)
+	s.listener = newCappedListener(plain, s.config.Limits.Connections)
+	s.closers = append(s.closers, func() error { return ignore(s.listener.Close(), net.ErrClosed) })
+	if s.config.MetricsListen != "" {
+		if s.metricsListener, err = net.Listen("tcp", s.config.MetricsListen); err != nil {
+			return err
+		}
+		s.closers = append(s.closers, func() error { return ignore(s.metricsListener.Close(), net.ErrClosed) })
+	}
+	s.closers = append(s.closers, func() error { return os.Remove(s.config.path(AddressFile)) })
+	return durable.Replace(s.config.path(AddressFile), []byte(s.URL()+"\n"), 0o600)
+}
+
+// bootstrap makes the first account. The token's secret is on disk before the account exists, under a name that nobody takes
+// for the real one: another replica may be the one that makes the account, and a crash may come between.
+func (s *Server) bootstrap(ctx context.Context) (created bool, err error) {
+	path, pending := s.config.path(AdminTokenFile), s.config.path(AdminTokenFile+".new")
+	created, err = s.svc.Bootstrap(ctx, func(secret string) (string, error) { return saveSecret(pending, secret) })
+	if err != nil && !errors.Is(err, registry.ErrConflict) {
+		return false, err
+	}
+	secret, err := os.ReadFile(pending)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
 	if err != nil {
-		return fmt.Errorf("blob store: %w", err)
+		return false, err
 	}
-	s.closers = append(s.closers, blobs.Close)
-	meta, err := metastore.OpenSQLite(ctx, s.config.path(databaseFile))
-	if err != nil {
-		return fmt.Errorf("metadata: %w", err)
+	if !created { // what an interrupted first start left: is it the account's?
+		p, err := s.svc.Authenticate(ctx, strings.TrimSpace(string(secret)))
+		switch {
+		case registry.CodeOf(err) == registry.Unauthorized, err == nil && p.Account != registry.AdminAccount:
+			return false, os.Remove(pending)
+		case err != nil:
+			return false, err
+		}
 	}
-	s.closers = append(s.closers, meta.Close)
-	ledger, err := metastore.OpenLedger(s.config.path(ledgerFile))
-	if err != nil {
-		return fmt.Errorf("ledger: %w", err)
-	}
-	s.closers = append(s.closers, ledger.Close)
-	keys, err := trust.Open(s.config.path(keyFolder))
-	if err != nil {
-		return fmt.Errorf("keys: %w", err)
-	}
-	set.SpoolDir = s.config.path(spoolFolder)
-	if set.RegistryID, err = registry.Identity(ctx, meta); err != nil {
-		return err
-	}
-	deps := registry.Deps{Blobs: blobs, Meta: meta, Ledger: ledger, Signer: keys, Log: s.log}
-	change(&deps)
-	s.svc, err = registry.New(ctx, deps, set)
-	return err
+	return true, errors.Join(os.Rename(pending, path), durable.SyncFolder(s.config.Data))
 }
 
 // URL is the address at which the server answers: the configured public one, else where it listens.
 func (s *Server) URL() string {
-	if s.config.PublicURL != "" {
+	switch {
+	case s.config.PublicURL != "":
 		return s.config.PublicURL
+	case s.certificate != nil:
+		return "https://" + s.listener.Addr().String()
 	}
 	return "http://" + s.listener.Addr().String()
+}
+
+// MetricsURL is where /metrics answers without a sign-in, "" when there is no such address.
+func (s *Server) MetricsURL() string {
+	if s.metricsListener == nil {
+		return ""
+	}
+	return "http://" + s.metricsListener.Addr().String()
 }
 
 // Created reports whether this start made the registry; then AdminTokenFile holds the administrator's token.
 func (s *Server) Created() bool { return s.created }
 
-// Run serves until ctx ends, then lets requests in flight finish, for at most half a minute.
-func (s *Server) Run(ctx context.Context) error {
-	srv := &http.Server{
-		Handler: s.handler, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: limit.Header,
-		ErrorLog:    slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
-		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
-	}
-	failed := make(chan error, 1)
-	go func() { failed <- srv.Serve(s.listener) }()
-	expiry := time.NewTicker(expiryInterval)
-	defer expiry.Stop()
-	for {
-		select {
-		case err := <-failed:
-			return err
-		case <-expiry.C:
-			if n, err := s.svc.Expire(ctx); err != nil {
-				s.log.ErrorContext(ctx, "expired uploads stay", "err", err)
-			} else if n > 0 {
-				s.log.InfoContext(ctx, "expired uploads removed", "count", n)
-			}
-		case <-ctx.Done():
-			drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
-			defer cancel()
-			return srv.Shutdown(drain)
-		}
-	}
-}
-
-// Close releases the data directory. It is safe after a failed Open.
+// Close releases everything. It is safe after a failed Open.
 func (s *Server) Close() error {
 	var errs []error
 	for i := len(s.closers) - 1; i >= 0; i-- {
@@ -157,3 +152,6 @@ func (s *Server) Close() error {
 	s.closers = nil
 	return errors.Join(errs...)
 }
+
+// ServeHTTP answers as the server does when it runs.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.chain.ServeHTTP(w, r) }

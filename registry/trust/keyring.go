@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/ed25519"
-	"crypto/rand"
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
@@ -117,17 +116,22 @@ func load(path string) (ed25519.PrivateKey, error) {
 	if err != nil {
 		return nil, err
 	}
+	return parseKey(src, path)
+}
+
+// parseKey reads a key; where says in messages what holds it.
+func parseKey(src []byte, where string) (ed25519.PrivateKey, error) {
 	block, rest := pem.Decode(src)
 	if block == nil || block.Type != pemType || len(bytes.TrimSpace(rest)) > 0 {
-		return nil, fmt.Errorf("%s is no PEM file with one %q block", path, pemType)
+		return nil, fmt.Errorf("%s is no PEM file with one %q block", where, pemType)
 	}
 	parsed, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, fmt.Errorf("%s: %w", where, err)
 	}
 	private, ok := parsed.(ed25519.PrivateKey)
 	if !ok {
-		return nil, fmt.Errorf("%s holds a %T, expected an ed25519 key", path, parsed)
+		return nil, fmt.Errorf("%s holds a %T, expected an ed25519 key", where, parsed)
 	}
 	return private, nil
 }
@@ -135,18 +139,13 @@ func load(path string) (ed25519.PrivateKey, error) {
 // create writes a new key below a temporary name, syncs it and links it to path. A key that another process put
 // there first stays.
 func create(dir, path string) error {
-	_, private, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		return err
-	}
-	der, err := x509.MarshalPKCS8PrivateKey(private)
+	text, err := newKeyText()
 	if err != nil {
 		return err
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	text := pem.EncodeToMemory(&pem.Block{Type: pemType, Bytes: der})
 	if err := durable.Create(path, text, 0o600); !errors.Is(err, fs.ErrExist) {
 		return err
 	}

@@ -1,0 +1,229 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/netip"
+	"net/url"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/gatehouse-registry/gatehouse/admission/rule"
+	"github.com/gatehouse-registry/gatehouse/registry"
+)
+
+// complete is the configuration with the default of everything that is not set.
+func (c Config) complete() Config {
+	preset := defaults()
+	for _, k := range Keys() {
+		if f := k.field(&c); f.IsZero() {
+			f.Set(k.field(&preset))
+		}
+	}
+	return c
+}
+
+// checker collects the faults of a configuration.
+type checker struct {
+	c      Config
+	faults []error
+}
+
+// fault notes what is wrong with a key, behind the place where it was set.
+func (k *checker) fault(key, format string, args ...any) {
+	err := fmt.Errorf(key+": "+format, args...)
+	if source := k.c.sources[key]; source != "" {
+		err = fmt.Errorf("%s: %w", source, err)
+	}
+	k.faults = append(k.faults, err)
+}
+
+// settings checks the configuration and gives what of it belongs to the domain. All faults are reported together.
+func (c Config) settings() (registry.Settings, error) {
+	k := &checker{c: c.complete()}
+	k.negatives()
+	k.addresses()
+	k.stores()
+	k.transport()
+	k.logs()
+	c, set := k.c, registry.DefaultSettings()
+	set.MaxBlob, set.UploadTTL, set.PreviewTTL = c.Limits.MaxBlobBytes, c.Limits.UploadTTL, c.Limits.PreviewTTL
+	set.LeaseTTL, set.ReceiptTTL = c.Limits.LeaseTTL, c.Limits.ReceiptTTL
+	set.ImageHosts, set.Profiles = c.ImageHosts, slices.Clone(c.Profiles)
+	for i := range set.Profiles {
+		k.profile(&set.Profiles[i], i)
+	}
+	ids := make([]rule.ID, len(c.WarnRules))
+	for i, id := range c.WarnRules {
+		ids[i] = rule.ID(id)
+	}
+	var err error
+	if set.Policy, err = rule.Soften(ids...); err != nil {
+		k.fault("warn_rules", "%w", err)
+	}
+	return set, errors.Join(k.faults...)
+}
+
+// negatives refuses numbers below zero.
+func (k *checker) negatives() {
+	for _, key := range Keys() {
+		f := key.field(&k.c)
+		if f.CanInt() && f.Int() < 0 || f.CanFloat() && f.Float() < 0 {
+			k.fault(key.Name, "%s is negative", format(f))
+		}
+	}
+}
+
+func (k *checker) profile(p *registry.Profile, i int) {
+	if p.Name == "" {
+		k.fault("profiles", "[%d].name: required field is missing", i)
+	}
+	if p.Series == "" {
+		p.Series = p.Name
+	}
+	p.Nodes, p.GPUsPerNode = max(p.Nodes, 1), max(p.GPUsPerNode, 1)
+}
+
+func (k *checker) addresses() {
+	for key, address := range map[string]string{"listen": k.c.Listen, "metrics_listen": k.c.MetricsListen} {
+		if _, _, err := net.SplitHostPort(address); err != nil && address != "" {
+			k.fault(key, "%w (expected HOST:PORT)", err)
+		}
+	}
+	if k.c.PublicURL == "" {
+		return
+	}
+	u, err := url.Parse(k.c.PublicURL)
+	switch {
+	case err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") || u.RawQuery != "" || u.Fragment != "" || u.User != nil:
+		k.fault("public_url", "%q is no http(s) address", k.c.PublicURL)
+	case strings.HasSuffix(u.Path, "/"):
+		k.fault("public_url", "%q ends with a slash; leave it out", k.c.PublicURL)
+	}
+}
+
+// stores checks where data lie. That the addresses lead somewhere is found when they are opened.
+func (k *checker) stores() {
+	if k.c.DB != "" && !k.c.postgres() {
+		k.fault("db", "expected postgres://USER@HOST/DATABASE, or nothing for SQLite in the data directory")
+	}
+	if strings.Contains(k.c.Blobs, "://") && !k.c.s3() {
+		k.fault("blobs", "expected s3://…, a folder, or nothing for the data directory")
+	}
+	if k.c.postgres() && k.c.Blobs == "" {
+		k.fault("blobs", "required with PostgreSQL: s3://… for any number of replicas, or a folder for one server alone")
+	}
+}
+
+func (c Config) postgres() bool {
+	return strings.HasPrefix(c.DB, "postgres://") || strings.HasPrefix(c.DB, "postgresql://")
+}
+
+func (c Config) s3() bool { return strings.HasPrefix(c.Blobs, "s3://") }
+
+// transport holds that content and tokens don't cross a network in the clear by accident.
+func (k *checker) transport() {
+	if (k.c.TLSCert == "") != (k.c.TLSKey == "") {
+		k.fault("tls_cert", "tls_cert and tls_key are set together or not at all")
+	}
+	for _, network := range k.c.TrustedProxies {
+		if _, err := parseNetwork(network); err != nil {
+			k.fault("trusted_proxies", "%q is no network such as 10.0.0.0/8", network)
+		}
+	}
+	behind := strings.HasPrefix(k.c.PublicURL, "https://") && len(k.c.TrustedProxies) > 0
+	if k.c.TLSCert == "" && !k.c.InsecureHTTP && !behind && !isLoopback(k.c.Listen) {
+		k.fault("listen", "%s is reached from other machines, and tokens would cross the network in the clear: set tls_cert and tls_key; "+
+			"or, behind a proxy that ends TLS, public_url (https://…) and trusted_proxies; or insecure_http", k.c.Listen)
+	}
+}
+
+// isLoopback reports whether an address is of this machine alone.
+func isLoopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return true // said elsewhere
+	}
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
+}
+
+// parseNetwork reads a network, or the address of one machine.
+func parseNetwork(text string) (netip.Prefix, error) {
+	if ip, err := netip.ParseAddr(text); err == nil {
+		return netip.PrefixFrom(ip, ip.BitLen()), nil
+	}
+	p, err := netip.ParsePrefix(text)
+	return p.Masked(), err
+}
+
+func (k *checker) logs() {
+	if !slices.Contains([]string{"auto", "json", "text"}, k.c.LogFormat) {
+		k.fault("log_format", "%.40q is none of auto, json, text", k.c.LogFormat)
+	}
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(k.c.LogLevel)); err != nil {
+		k.fault("log_level", "%.40q is none of debug, info, warn, error", k.c.LogLevel)
+	}
+}
+
+// Show writes the configuration in force as YAML, with the place that each value comes from and without passwords.
+func (c Config) Show(w io.Writer) error {
+	sources := c.sources
+	c = c.complete()
+	group := ""
+	for _, k := range Keys() {
+		name, indent := k.Name, ""
+		if g, key, nested := strings.Cut(name, "."); nested {
+			if g != group {
+				group = g
+				if _, err := fmt.Fprintf(w, "%s:\n", g); err != nil {
+					return err
+				}
+			}
+			name, indent = key, "  "
+		}
+		source := sources[k.Name]
+		if source == "" {
+			source = "default"
+		}
+		if _, err := fmt.Fprintf(w, "%s%s: %s # %s\n", indent, name, k.yamlValue(&c), source); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// yamlValue is the shown value as it stands in a file.
+func (k Key) yamlValue(c *Config) string {
+	text := k.shown(c)
+	switch f := k.field(c); {
+	case f.Kind() == reflect.String:
+		return yamlString(text)
+	case f.Kind() == reflect.Slice && f.Type().Elem().Kind() == reflect.String:
+		parts := make([]string, f.Len())
+		for i := range parts {
+			parts[i] = yamlString(f.Index(i).String())
+		}
+		return "[" + strings.Join(parts, ", ") + "]"
+	case f.Kind() == reflect.Slice && f.Len() == 0:
+		return "[]"
+	}
+	return text
+}
+
+// yamlString quotes text as YAML and JSON both read it.
+func yamlString(text string) string { return fmt.Sprintf("%q", text) }
+
+// folder is where bytes lie when they lie in a folder.
+func (c Config) folder() string {
+	if c.Blobs == "" {
+		return c.Data
+	}
+	return filepath.Clean(c.Blobs)
+}

@@ -1,0 +1,136 @@
+package server
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/gatehouse-registry/gatehouse/admission/rule"
+	"github.com/gatehouse-registry/gatehouse/registry/metastore"
+)
+
+// metrics are what /metrics shows. Labels have few values, all of them ours: classes, statuses, names of limits, of rules and
+// of operations.
+type metrics struct {
+	registry *prometheus.Registry
+
+	requests *prometheus.CounterVec   // by route, code
+	seconds  *prometheus.HistogramVec // by route
+	received *prometheus.CounterVec   // by route
+	sent     *prometheus.CounterVec   // by route
+	inFlight *prometheus.GaugeVec     // by kind
+
+	limited     *prometheus.CounterVec // by limit
+	certificate prometheus.Counter     // certificates that could not be used
+
+	decisions  *prometheus.CounterVec // by gate, outcome
+	violations *prometheus.CounterVec // by gate, rule
+
+	storeSeconds    *prometheus.HistogramVec // by backend, operation
+	storeErrors     *prometheus.CounterVec   // by backend, operation
+	databaseSeconds *prometheus.HistogramVec // by operation
+	databaseErrors  *prometheus.CounterVec   // by operation
+	tasks           *prometheus.CounterVec   // by task, outcome
+}
+
+// latencyBuckets reach from a cached manifest to a slow upload, in seconds.
+var latencyBuckets = []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300}
+
+func newMetrics(version string) *metrics {
+	m := &metrics{
+		registry: prometheus.NewRegistry(),
+		requests: counters("http_requests_total", "Requests answered.", "route", "code"),
+		seconds:  histograms("http_request_seconds", "Time from a request's headers to the end of its answer.", "route"),
+		received: counters("http_received_bytes_total", "Bytes of requests' bodies.", "route"),
+		sent:     counters("http_sent_bytes_total", "Bytes of answers' bodies.", "route"),
+		inFlight: prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "gatehouse", Name: "http_in_flight",
+			Help: "Requests being served: small ones, and transfers of content."}, []string{"kind"}),
+		limited: counters("limited_total", "Requests refused by a limit.", "limit"),
+		certificate: prometheus.NewCounter(prometheus.CounterOpts{Namespace: "gatehouse", Name: "tls_reload_failures_total",
+			Help: "Changed certificates that could not be used."}),
+		decisions:       counters("decisions_total", "Decisions of the gates.", "gate", "outcome"),
+		violations:      counters("violations_total", "Rules that refused something.", "gate", "rule"),
+		storeSeconds:    histograms("store_seconds", "Time of an operation of the store of bytes, streaming included.", "backend", "operation"),
+		storeErrors:     counters("store_errors_total", "Operations of the store of bytes that failed through its fault.", "backend", "operation"),
+		databaseSeconds: histograms("database_seconds", "Time of a transaction, waiting included.", "operation"),
+		databaseErrors:  counters("database_errors_total", "Transactions that failed through the database's fault.", "operation"),
+		tasks:           counters("tasks_total", "Runs of the work in the background.", "task", "outcome"),
+	}
+	info := prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "gatehouse", Name: "build_info", Help: "Always 1.",
+		ConstLabels: prometheus.Labels{"version": version}})
+	info.Set(1)
+	m.registry.MustRegister(m.requests, m.seconds, m.received, m.sent, m.inFlight, m.limited, m.certificate, m.decisions, m.violations,
+		m.storeSeconds, m.storeErrors, m.databaseSeconds, m.databaseErrors, m.tasks, info,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
+
+func counters(name, help string, labels ...string) *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "gatehouse", Name: name, Help: help}, labels)
+}
+
+func histograms(name, help string, labels ...string) *prometheus.HistogramVec {
+	return prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: "gatehouse", Name: name, Help: help, Buckets: latencyBuckets}, labels)
+}
+
+func (m *metrics) handler() http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 2})
+}
+
+// answered counts a request. Codes are counted by themselves, not by their hundreds: which refusal it was is what one asks
+// first, and there are few.
+func (m *metrics) answered(c class, code int, received, sent int64, took time.Duration) {
+	route := string(c)
+	m.requests.WithLabelValues(route, strconv.Itoa(code)).Inc()
+	m.seconds.WithLabelValues(route).Observe(took.Seconds())
+	m.received.WithLabelValues(route).Add(float64(received))
+	m.sent.WithLabelValues(route).Add(float64(sent))
+}
+
+// pools shows how busy the connections to the database are.
+func (m *metrics) pools(look func() []metastore.Pool) {
+	m.registry.MustRegister(poolCollector{look})
+}
+
+type poolCollector struct{ look func() []metastore.Pool }
+
+var (
+	poolOpen    = prometheus.NewDesc("gatehouse_database_connections", "Connections to the database.", []string{"pool", "state"}, nil)
+	poolWaits   = prometheus.NewDesc("gatehouse_database_waits_total", "Transactions that waited for a connection.", []string{"pool"}, nil)
+	poolWaiting = prometheus.NewDesc("gatehouse_database_wait_seconds_total", "Time that they waited.", []string{"pool"}, nil)
+)
+
+func (c poolCollector) Describe(to chan<- *prometheus.Desc) {
+	to <- poolOpen
+	to <- poolWaits
+	to <- poolWaiting
+}
+
+func (c poolCollector) Collect(to chan<- prometheus.Metric) {
+	for _, p := range c.look() {
+		to <- prometheus.MustNewConstMetric(poolOpen, prometheus.GaugeValue, float64(p.InUse), p.Name, "busy")
+		to <- prometheus.MustNewConstMetric(poolOpen, prometheus.GaugeValue, float64(p.Open-p.InUse), p.Name, "idle")
+		to <- prometheus.MustNewConstMetric(poolWaits, prometheus.CounterValue, float64(p.Waits), p.Name)
+		to <- prometheus.MustNewConstMetric(poolWaiting, prometheus.CounterValue, p.WaitSeconds, p.Name)
+	}
+}
+
+// decided counts a gate's decision.
+func (m *metrics) decided(d rule.Decision) {
+	gate, outcome := string(d.Gate), "refused"
+	if len(d.Violations) == 0 {
+		outcome = "allowed"
+	}
+	m.decisions.WithLabelValues(gate, outcome).Inc()
+	counted := map[rule.ID]bool{} // a rule counts once a decision, however often it was broken
+	for _, v := range d.Violations {
+		if !counted[v.Rule] {
+			counted[v.Rule] = true
+			m.violations.WithLabelValues(gate, string(v.Rule)).Inc()
+		}
+	}
+}

@@ -1,0 +1,99 @@
+package server
+
+import (
+	"net/http"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/gin-gonic/gin"
+	"golang.org/x/time/rate"
+
+	"github.com/gatehouse-registry/gatehouse/registry"
+	"github.com/gatehouse-registry/gatehouse/registry/httperr"
+	"github.com/gatehouse-registry/gatehouse/registry/oci"
+)
+
+// protocolRoute is the route of everything below /v2/.
+const protocolRoute = "/v2/*rest"
+
+// isToken reports whether a request is one to the token endpoint, which reads credentials itself.
+func isToken(c *gin.Context) bool {
+	return c.FullPath() == protocolRoute && c.Request.URL.Path == oci.TokenPath
+}
+
+// mayBeAnonymous reports whether a request without credentials goes on to its handler: only reading is ever open to
+// everybody, and only by a setting.
+func mayBeAnonymous(svc *registry.Service, c *gin.Context) bool {
+	reads := c.Request.Method == http.MethodGet || c.Request.Method == http.MethodHead
+	return c.FullPath() == protocolRoute && reads && len(svc.Settings().AnonymousRead) > 0
+}
+
+// tokenRealm is the address of the token endpoint, "" when nobody can tell under which name clients reach this server. The
+// Host header never tells.
+func (s *Server) tokenRealm() string {
+	if s.config.PublicURL == "" {
+		at, err := netip.ParseAddrPort(s.listener.Addr().String())
+		if err != nil || at.Addr().IsUnspecified() {
+			return ""
+		}
+	}
+	return s.URL() + oci.TokenPath
+}
+
+// challenge notes what a client must ask the token endpoint for, should it turn out not to be signed in.
+func (s *Server) challenge(c *gin.Context) {
+	if !isOCI(c.Request.URL.Path) || isToken(c) {
+		return
+	}
+	if realm := s.tokenRealm(); realm != "" {
+		c.Request = c.Request.WithContext(httperr.WithChallenge(c.Request.Context(), httperr.Challenge{
+			Realm: realm, Service: s.svc.Settings().RegistryID, Scope: oci.Scope(c.Request),
+		}))
+	}
+}
+
+// Failed sign-ins of one network. A valid credential always gets in: nobody locks others out by failing.
+const (
+	failuresPerSecond = 2
+	failuresAtOnce    = 60
+	maxFailing        = 4096 // networks that are remembered
+)
+
+// failedSignIns slows down networks that send one wrong credential after the other.
+type failedSignIns struct {
+	mu       sync.Mutex
+	networks map[netip.Addr]*rate.Limiter
+}
+
+// more counts a failure and reports whether the network has too many.
+func (f *failedSignIns) more(network netip.Addr, now time.Time) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	l := f.networks[network]
+	if l == nil {
+		if f.networks == nil || len(f.networks) >= maxFailing {
+			f.networks = map[netip.Addr]*rate.Limiter{} // forgetting is kind to all, and bounded
+		}
+		l = rate.NewLimiter(failuresPerSecond, failuresAtOnce)
+		f.networks[network] = l
+	}
+	return !l.AllowN(now, 1)
+}
+
+// refuseSignIn is the answer to a credential that is not valid. The first ones are recorded.
+func (f *failedSignIns) refuseSignIn(svc *registry.Service, r *http.Request, cause error) error {
+	if registry.CodeOf(cause) != registry.Unauthorized {
+		return cause
+	}
+	var network netip.Addr
+	if e := entryOf(r.Context()); e != nil {
+		network = callerNetwork(e.remote)
+	}
+	if f.more(network, time.Now()) {
+		return &registry.Error{Code: registry.TooManyRequests, Message: "too many requests with a credential that is not valid", RetryAfter: time.Second}
+	}
+	account, _, _ := r.BasicAuth()
+	svc.RefusedSignIn(r.Context(), account, cause)
+	return cause
+}
