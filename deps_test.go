@@ -47,6 +47,8 @@ var only = map[string][]string{
 	"github.com/pressly/goose/v3":        {"registry/metastore"},
 	"github.com/vbauerster/mpb/v8":       {"cli"},
 	"golang.org/x/crypto":                {"registry/auth"},
+	"github.com/coreos/go-oidc/v3":       {"registry/auth/oidc"},
+	"github.com/go-jose/go-jose/v4":      {"registry/auth"},
 	"golang.org/x/sys":                   {"launchverify", "cli"},
 	"github.com/klauspost/compress":      {"admission/archive"},
 	"github.com/prometheus/":             {"registry/server"},

@@ -84,8 +84,8 @@ func (s *Service) Refresh(ctx context.Context, token string) (auth.Principal, er
 	if err != nil {
 		return p, err
 	}
-	o := OriginOf(ctx)
-	p.Remote, p.Request = o.Remote, o.Request
+	from := nobody(ctx)
+	p.Remote, p.Request = from.Remote, from.Request
 	if p.TokenID == "" {
 		p.Credential = claims.Credential
 	}

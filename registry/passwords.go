@@ -46,12 +46,12 @@ func (s *Service) mustBe(p auth.Principal, account string, err error) (auth.Prin
 }
 
 func (s *Service) signInWithPassword(ctx context.Context, account, password string) (auth.Principal, error) {
-	o := OriginOf(ctx)
+	from := nobody(ctx)
 	subject := "account:" + account
 	if len(account) > maxOwnerName {
 		subject = "account:?"
 	}
-	network := "network:" + networkOf(o.Remote)
+	network := "network:" + networkOf(from.Remote)
 	if err := s.countAttempt(ctx, subject, network); err != nil {
 		return auth.Principal{}, err
 	}
@@ -76,7 +76,7 @@ func (s *Service) signInWithPassword(ctx context.Context, account, password stri
 		return auth.Principal{}, err
 	}
 	err = s.clearAttempt(ctx, subject, network)
-	return auth.Principal{Account: a.Name, Role: a.Role, Credential: credentialOf(a), Remote: o.Remote, Request: o.Request}, err
+	return auth.Principal{Account: a.Name, Role: a.Role, Credential: credentialOf(a), Remote: from.Remote, Request: from.Request}, err
 }
 
 // countAttempt counts an attempt for both subjects, unless one of them must wait. Errors: TooManyRequests.

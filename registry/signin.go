@@ -12,23 +12,10 @@ import (
 	"github.com/gatehouse-registry/gatehouse/registry/auth/bearer"
 )
 
-// Origin is where a request comes from.
-type Origin struct {
-	Remote  string // the address, "" when nobody knows
-	Request string // the id of the request
-}
-
-type originKey struct{}
-
-// WithOrigin puts where a request comes from into its context.
-func WithOrigin(ctx context.Context, o Origin) context.Context {
-	return context.WithValue(ctx, originKey{}, o)
-}
-
-// OriginOf is where a request comes from; zero when the context does not say.
-func OriginOf(ctx context.Context) Origin {
-	o, _ := ctx.Value(originKey{}).(Origin)
-	return o
+// nobody is the principal of a request that nobody signed in for, with where it comes from.
+func nobody(ctx context.Context) auth.Principal {
+	asked := auth.PrincipalOf(ctx)
+	return auth.Principal{Remote: asked.Remote, Request: asked.Request}
 }
 
 // errSecret is the one answer to a token that is none.
@@ -47,25 +34,47 @@ func (s *Service) Authenticate(ctx context.Context, secret string) (auth.Princip
 	if err != nil {
 		return auth.Principal{}, err
 	}
-	o := OriginOf(ctx)
-	p.Remote, p.Request = o.Remote, o.Request
+	from := nobody(ctx)
+	p.Remote, p.Request = from.Remote, from.Request
 	return p, nil
 }
 
 func (s *Service) authenticateToken(ctx context.Context, secret string) (auth.Principal, error) {
-	var p auth.Principal
-	err := s.meta.View(ctx, func(tx Tx) error {
-		t, err := tx.TokenByHash(auth.HashSecret(secret))
+	hash := auth.HashSecret(secret)
+	return s.signedIn(ctx, rowKey{kind: tokenRow, a: string(hash[:])}, func(tx Tx) (signedIn, error) {
+		t, err := tx.TokenByHash(hash)
 		if err != nil {
-			return err
+			return signedIn{}, err
 		}
-		p, err = s.principal(tx, t.Account, t.ID)
-		return err
+		return s.principal(tx, t.Account, t.ID)
 	})
-	if errors.Is(err, ErrNotFound) {
-		return p, errSecret
+}
+
+// signedIn is a principal and until when its credential lives; zero is for ever.
+type signedIn struct {
+	principal auth.Principal
+	until     time.Time
+}
+
+// bytes is about what it takes in memory.
+func (in signedIn) bytes() int {
+	n := 256
+	for _, scope := range in.principal.Scopes {
+		n += 128 + len(scope.Repository)
 	}
-	return p, err
+	return n
+}
+
+// signedIn finds a principal, or remembers it from another request (cache.go). Errors: Unauthorized.
+func (s *Service) signedIn(ctx context.Context, key rowKey, read func(Tx) (signedIn, error)) (auth.Principal, error) {
+	in, err := cached(ctx, s, key, signedIn.bytes, read)
+	if err == nil && s.past(in.until) {
+		err = ErrNotFound
+	}
+	if errors.Is(err, ErrNotFound) {
+		return auth.Principal{}, errSecret
+	}
+	return in.principal, err
 }
 
 func (s *Service) authenticateBearer(ctx context.Context, token string) (auth.Principal, error) {
@@ -83,15 +92,9 @@ func (s *Service) claimed(ctx context.Context, c bearer.Claims) (auth.Principal,
 	if c.Account == "" {
 		return auth.Principal{}, nil
 	}
-	var p auth.Principal
-	err := s.meta.View(ctx, func(tx Tx) (err error) {
-		p, err = s.principal(tx, c.Account, c.Credential)
-		return err
+	return s.signedIn(ctx, rowKey{credentialRow, c.Account, c.Credential}, func(tx Tx) (signedIn, error) {
+		return s.principal(tx, c.Account, c.Credential)
 	})
-	if errors.Is(err, ErrNotFound) {
-		return p, errSecret
-	}
-	return p, err
 }
 
 // passwordCredential begins the name of an account's password among the credentials that tokens are made from.
@@ -105,53 +108,57 @@ func credentialOf(a Account) string {
 
 // principal is an account as it is now, signed in with a credential. Errors: ErrNotFound when the account is disabled, the
 // credential is not its own, or was revoked or expired; for a robot also when it or its owner is out.
-func (s *Service) principal(tx Tx, account, credential string) (auth.Principal, error) {
+func (s *Service) principal(tx Tx, account, credential string) (signedIn, error) {
 	a, err := tx.Account(account)
 	if err != nil || a.Disabled {
-		return auth.Principal{}, errors.Join(err, ErrNotFound)
+		return signedIn{}, errors.Join(err, ErrNotFound)
 	}
-	p := auth.Principal{Account: a.Name, Role: a.Role}
+	in := signedIn{principal: auth.Principal{Account: a.Name, Role: a.Role}}
 	if strings.HasPrefix(credential, passwordCredential) {
 		if a.PasswordHash == "" || credential != credentialOf(a) {
-			return p, ErrNotFound
+			return in, ErrNotFound
 		}
-		return p, nil
+		return in, nil
 	}
 	t, err := tx.TokenByID(credential)
 	if err != nil {
-		return p, err
+		return in, err
 	}
 	if t.Account != account || !t.RevokedAt.IsZero() || s.past(t.ExpiresAt) {
-		return p, ErrNotFound
+		return in, ErrNotFound
 	}
-	p.TokenID = t.ID
+	in.principal.TokenID, in.until = t.ID, t.ExpiresAt
 	if !isRobot(account) {
-		return p, nil
+		return in, nil
 	}
-	return s.robotPrincipal(tx, p)
+	return s.robotPrincipal(tx, in)
 }
 
 // past reports whether a time of expiry is over; the zero time never is.
 func (s *Service) past(t time.Time) bool { return !t.IsZero() && s.now().After(t) }
 
-func (s *Service) robotPrincipal(tx Tx, p auth.Principal) (auth.Principal, error) {
-	robot, err := tx.Robot(p.Account)
+// robotPrincipal makes the principal of a robot: what its owner is, within its scopes.
+func (s *Service) robotPrincipal(tx Tx, in signedIn) (signedIn, error) {
+	robot, err := tx.Robot(in.principal.Account)
 	if err != nil {
-		return p, err
+		return in, err
 	}
 	owner, err := tx.Account(robot.Owner)
 	if err != nil {
-		return p, err
+		return in, err
 	}
 	if owner.Disabled || s.past(robot.ExpiresAt) {
-		return p, ErrNotFound
+		return in, ErrNotFound
 	}
+	if in.until.IsZero() || !robot.ExpiresAt.IsZero() && robot.ExpiresAt.Before(in.until) {
+		in.until = robot.ExpiresAt
+	}
+	p := &in.principal
 	p.Role, p.Owner, p.OwnerRole, p.Scopes = auth.Robot, owner.Name, owner.Role, robot.Scopes
-	return p, nil
+	return in, nil
 }
 
 // RefusedSignIn records a credential that was refused. account is what the request claimed, if anything.
 func (s *Service) RefusedSignIn(ctx context.Context, account string, cause error) {
-	o := OriginOf(ctx)
-	s.auditRefusal(ctx, auth.Principal{Remote: o.Remote, Request: o.Request}, "sign-in", account, cause)
+	s.auditRefusal(ctx, nobody(ctx), "sign-in", account, cause)
 }

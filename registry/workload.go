@@ -111,15 +111,14 @@ func globMatch(pattern, text string) bool {
 // ExchangeWorkload gives a program a token of the robot that the first fitting rule names. Errors: Unauthorized for a
 // document that is not valid, Denied when no rule fits or the robot is out, Unavailable when the issuer can't be asked.
 func (s *Service) ExchangeWorkload(ctx context.Context, document string) (secret string, t Token, err error) {
-	o := OriginOf(ctx)
-	nobody := auth.Principal{Remote: o.Remote, Request: o.Request}
+	caller := nobody(ctx)
 	if s.workloads == nil {
 		return "", t, Errorf(Denied, "this registry accepts no identity documents of programs (workload_identity is not set)")
 	}
 	w, err := s.workloads.Verify(ctx, document)
 	if err != nil {
 		if CodeOf(err) == Unauthorized {
-			s.auditRefusal(ctx, nobody, "token.exchange", "", err)
+			s.auditRefusal(ctx, caller, "token.exchange", "", err)
 		}
 		return "", t, err
 	}
@@ -127,18 +126,18 @@ func (s *Service) ExchangeWorkload(ctx context.Context, document string) (secret
 	i := slices.IndexFunc(s.set.Workloads, func(r WorkloadRule) bool { return r.fits(w) })
 	if i < 0 {
 		err := Errorf(Denied, "no rule of workload_identity fits this document of %s", Shown(subject))
-		s.auditRefusal(ctx, nobody, "token.exchange", subject, err)
+		s.auditRefusal(ctx, caller, "token.exchange", subject, err)
 		return "", t, err
 	}
 	rule := s.set.Workloads[i]
-	secret, t, err = s.exchange(ctx, nobody, rule, subject)
+	secret, t, err = s.exchange(ctx, caller, rule, subject)
 	if CodeOf(err) == Denied {
-		s.auditRefusal(ctx, nobody, "token.exchange", subject, err)
+		s.auditRefusal(ctx, caller, "token.exchange", subject, err)
 	}
 	return secret, t, err
 }
 
-func (s *Service) exchange(ctx context.Context, nobody auth.Principal, rule WorkloadRule, subject string) (secret string, t Token, err error) {
+func (s *Service) exchange(ctx context.Context, caller auth.Principal, rule WorkloadRule, subject string) (secret string, t Token, err error) {
 	ttl := rule.TTL
 	if ttl == 0 {
 		ttl = DefaultWorkloadTTL
@@ -160,7 +159,7 @@ func (s *Service) exchange(ctx context.Context, nobody auth.Principal, rule Work
 		if t, err = s.insertToken(tx, robot.Name, Shown(label[:min(len(label), maxText)]), secret, min(ttl, left)); err != nil {
 			return err
 		}
-		p := nobody
+		p := caller
 		p.Account = robot.Name
 		return s.audit(tx, p, "token.exchange", robot.Name, t.ID+" for "+subject)
 	})
