@@ -27,7 +27,7 @@ var fullCodes = map[string]bool{
 // deniedCodes are how stores say that our credentials are wrong or may not do this.
 var deniedCodes = map[string]bool{
 	"AccessDenied": true, "InvalidAccessKeyId": true, "SignatureDoesNotMatch": true, "AllAccessDisabled": true,
-	"InvalidToken": true, "ExpiredToken": true, "RequestTimeTooSkewed": true, "AccountProblem": true,
+	"InvalidToken": true, "XAdminUserNotFound": true, "ExpiredToken": true, "RequestTimeTooSkewed": true, "AccountProblem": true,
 }
 
 // classify gives an answer of the store, or its silence, the code that our caller needs. What is absent wraps
@@ -45,17 +45,18 @@ func classify(err error) error {
 		return unavailable("the blob store does not answer", err, busyWait)
 	case answer.Code == "NoSuchBucket":
 		return fmt.Errorf("the bucket of the blob store does not exist: %w", err)
+	case deniedCodes[answer.Code], answer.StatusCode == http.StatusForbidden:
+		return fmt.Errorf("the blob store refuses our credentials (%s): %w", answer.Code, err)
 	case answer.StatusCode == http.StatusNotFound, answer.Code == "NoSuchKey", answer.Code == "NoSuchUpload":
 		return fmt.Errorf("%w: %w", fs.ErrNotExist, err)
 	case answer.StatusCode == http.StatusPreconditionFailed, answer.Code == "PreconditionFailed", answer.Code == "ConditionalRequestConflict":
 		return fmt.Errorf("%w: %w", fs.ErrExist, err)
 	case fullCodes[answer.Code], answer.StatusCode == http.StatusInsufficientStorage:
 		return unavailable("the blob store is full", err, fullWait)
-	case deniedCodes[answer.Code], answer.StatusCode == http.StatusForbidden:
-		return fmt.Errorf("the blob store refuses our credentials (%s): %w", answer.Code, err)
 	case answer.Code == "EntityTooLarge":
 		return &registry.Error{Code: registry.TooLarge, Message: "the blob store takes no object of this size", Err: err}
-	case answer.Code == "SlowDown", answer.StatusCode == http.StatusTooManyRequests, answer.StatusCode == http.StatusServiceUnavailable:
+	case answer.Code == "SlowDown", answer.StatusCode == http.StatusTooManyRequests, answer.StatusCode == http.StatusServiceUnavailable,
+		answer.StatusCode == http.StatusConflict: // OperationAborted: another request works on the object
 		return unavailable("the blob store is busy", err, busyWait)
 	case answer.StatusCode >= 500, answer.StatusCode == http.StatusOK, answer.Code == "RequestTimeout", answer.Code == "InternalError":
 		return unavailable("the blob store failed", err, busyWait)
