@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 
 	"github.com/gatehouse-registry/gatehouse/digest"
 	"github.com/gatehouse-registry/gatehouse/registry/auth"
@@ -208,27 +207,15 @@ func (s *Service) hidden(tx Tx, p auth.Principal) (map[string]bool, error) {
 	return out, err
 }
 
-// lookAccess and lookOwner answer from memory while nothing was committed since (MetaStore.Generation): they are asked at
-// every request.
-
-// accessCache remembers who owns which repository and whether it is private.
-type accessCache struct {
-	mu         sync.Mutex
-	generation uint64
-	known      map[string]cachedAccess
-}
-
-// cachedAccess is what is known of a name; absent means that there is no repository, and owner who would own it.
-type cachedAccess struct {
+// knownAccess is what is known of a name: who owns the repository and whether it is private; absent means that there is none,
+// and owner who would own it.
+type knownAccess struct {
 	owner           string
 	private, absent bool
 }
 
-// maxCachedAccess bounds the names that are remembered.
-const maxCachedAccess = 8192
-
 func (s *Service) lookAccess(ctx context.Context, repository, account string) (RepositoryAccess, error) {
-	c, err := s.cached(ctx, repository)
+	c, err := s.knownAccess(ctx, repository)
 	if err != nil {
 		return RepositoryAccess{}, err
 	}
@@ -245,50 +232,19 @@ func (s *Service) lookAccess(ctx context.Context, repository, account string) (R
 }
 
 func (s *Service) lookOwner(ctx context.Context, repository string) (string, error) {
-	c, err := s.cached(ctx, repository)
+	c, err := s.knownAccess(ctx, repository)
 	return c.owner, err
 }
 
-func (s *Service) cached(ctx context.Context, repository string) (cachedAccess, error) {
-	generation, exact := s.meta.Generation()
-	if exact {
-		if c, ok := s.access.get(generation, repository); ok {
-			return c, nil
-		}
-	}
-	var c cachedAccess
-	err := s.meta.View(ctx, func(tx Tx) error {
+// knownAccess answers from memory while it is true: it is asked at every request.
+func (s *Service) knownAccess(ctx context.Context, repository string) (knownAccess, error) {
+	return cached(ctx, s, rowKey{kind: accessRow, a: repository}, func(c knownAccess) int { return len(c.owner) }, func(tx Tx) (knownAccess, error) {
 		access, err := tx.RepositoryAccess(repository, "")
-		c = cachedAccess{owner: access.Owner, private: access.Private}
+		c := knownAccess{owner: access.Owner, private: access.Private}
 		if errors.Is(err, ErrNameUnknown) {
 			c.absent = true
 			c.owner, err = ownerOf(tx, repository)
 		}
-		return err
+		return c, err
 	})
-	if err == nil && exact {
-		s.access.put(generation, repository, c)
-	}
-	return c, err
-}
-
-func (a *accessCache) get(generation uint64, repository string) (cachedAccess, bool) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.generation != generation {
-		return cachedAccess{}, false
-	}
-	c, ok := a.known[repository]
-	return c, ok
-}
-
-func (a *accessCache) put(generation uint64, repository string, c cachedAccess) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.known == nil || generation > a.generation || len(a.known) >= maxCachedAccess {
-		a.known, a.generation = map[string]cachedAccess{}, max(generation, a.generation)
-	}
-	if generation == a.generation {
-		a.known[repository] = c
-	}
 }

@@ -20,7 +20,8 @@ import (
 // Bytes are remembered by their digest alone, without a generation: they can't change. They are only asked for by a request
 // whose row, read as above, names them, so nothing is served here that the rows no longer name.
 //
-// What depends on the clock is not remembered: a token's row is, whether it has expired is asked each time.
+// What says who may do what is remembered with MetaStore.AccessGeneration, to which the same holds. What depends on the clock
+// is remembered with the time until which it is true.
 
 // The most that the caches take, in bytes as their users count them.
 const (
@@ -36,7 +37,9 @@ const (
 	manifestRow rowKind = iota
 	blobRow
 	smallRow
-	tokenRow
+	tokenRow // from here on what says who may do what (MetaStore.AccessGeneration)
+	credentialRow
+	accessRow
 )
 
 // rowKey names a value that is read of the store: its kind and up to two names.
@@ -100,7 +103,7 @@ func (c *cache[K, V]) put(key K, value V, bytes int) {
 // cached gives what read finds in a View, or found in one that is still true. size is what a value takes in bytes. The value
 // is shared: nobody changes it.
 func cached[T any](ctx context.Context, s *Service, key rowKey, size func(T) int, read func(Tx) (T, error)) (T, error) {
-	generation, exact := s.meta.Generation() // before the View, see above
+	generation, exact := s.generationOf(key) // before the View, see above
 	if exact {
 		if r, ok := s.rows.get(key); ok && r.generation == generation {
 			return r.value.(T), nil
@@ -115,4 +118,12 @@ func cached[T any](ctx context.Context, s *Service, key rowKey, size func(T) int
 		s.rows.put(key, row{generation, value}, size(value)+len(key.a)+len(key.b))
 	}
 	return value, err
+}
+
+// generationOf is the generation that a value of the kind stays true with.
+func (s *Service) generationOf(key rowKey) (uint64, bool) {
+	if key.kind >= tokenRow {
+		return s.meta.AccessGeneration()
+	}
+	return s.meta.Generation()
 }

@@ -81,6 +81,9 @@ type MetaStore interface {
 	// acknowledged, and nobody else writes to the store: what a View read that began after a call of Generation is true
 	// for as long as Generation gives the same number. Where exact is false, others may commit unseen.
 	Generation() (g uint64, exact bool)
+	// AccessGeneration is Generation for what says who may do what: it stays while commits change nothing but content, its
+	// bytes and the audit log. So reads of accounts, tokens, repositories and the like stay true while others push.
+	AccessGeneration() (g uint64, exact bool)
 	// View runs fn in a read-only transaction with one consistent view.
 	View(ctx context.Context, fn func(Tx) error) error
 	// Update runs fn in a read-write transaction that commits, durably, when fn returns nil. fn may run again after
@@ -229,6 +232,7 @@ type CollectionTx interface {
 	CondemnedAmong(blobs []digest.Digest) ([]digest.Digest, error)             // those of blobs that are condemned
 	Pardons() (int64, error)                                                   // how often Pardon was called
 	Links(after Link, limit int) ([]Link, error)                               // the blobs of every repository, by repository and digest
+	Link(repository string, d digest.Digest) (Link, error)                     // ErrBlobUnknown
 	Unlink(repository string, d digest.Digest, before time.Time) (bool, error) // unless a manifest of the repository names it, or it was linked later
 	UnnamedSmall(before time.Time, after digest.Digest, limit int) ([]StoredBlob, error)
 	DeleteUnnamedSmall(d digest.Digest, before time.Time) (bool, error) // unless a row names it, or it was stored later
@@ -236,14 +240,17 @@ type CollectionTx interface {
 
 	// HeldManifests lists a repository's manifests with what keeps each, by digest.
 	HeldManifests(repository string, after digest.Digest, limit int) ([]HeldManifest, error)
+	MarkLoose(repository string, d digest.Digest, since time.Time) error      // since when nothing keeps it; ErrManifestUnknown
 	ManifestHolders(repository string, d digest.Digest) (HeldManifest, error) // ErrManifestUnknown
 	TagRows(repository, after string, limit int) ([]Tag, error)
 	AllRepositories(after string, limit int) ([]Repository, error) // those that hold nothing too
 
 	NamedBlobs(after digest.Digest, limit int) ([]digest.Descriptor, error) // whose bytes a row names; one that rows give several sizes comes once for each
 	BlobHolders(d digest.Digest, limit int) ([]string, error)               // who names the bytes: repositories, versions, jobs
-	LostTags(limit int) ([]Tag, error)                                      // tags whose manifest is not there
-	LostVersions(limit int) ([]string, error)                               // versions that the ledger, their tag or their manifest contradicts
+	// LooseReferences lists what manifests of the media types name and their repository does not hold as a blob.
+	LooseReferences(mediaTypes []string, after BlobReference, limit int) ([]BlobReference, error)
+	LostTags(limit int) ([]Tag, error)        // tags whose manifest is not there
+	LostVersions(limit int) ([]string, error) // versions that the ledger, their tag or their manifest contradicts
 
 	OwnerUsage(owner string) (OwnerUsage, error)                  // zeroes for one that holds nothing
 	OwnerUsages(after string, limit int) ([]OwnerUsage, error)    // of everybody who holds something or has a limit of its own

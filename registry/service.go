@@ -21,6 +21,8 @@ type Deps struct {
 	Signer Signer
 	Log    *slog.Logger     // nil discards
 	Now    func() time.Time // nil is time.Now
+	// Alone says that no other process works on the stores: what a Service of a process that ended was doing is over.
+	Alone bool
 	// Workloads verifies the identity documents of programs; nil accepts none.
 	Workloads WorkloadVerifier
 }
@@ -38,6 +40,11 @@ type Settings struct {
 	Profiles   []Profile     // hardware profiles, at least one
 	ImageHosts []string      // registry hosts that images may come from; "*" allows all
 
+	Collection CollectionSettings
+	Scrub      ScrubSettings
+	Retention  []RetentionRule
+	Quota      Quota // of owners that have none of their own
+
 	AnonymousRead []string       // patterns of repositories that are read without a sign-in; never a private one
 	RobotTTL      time.Duration  // how long a robot lives at most
 	Workloads     []WorkloadRule // which programs may act as which robot
@@ -53,6 +60,8 @@ func DefaultSettings() Settings {
 		ReceiptTTL: 30 * 24 * time.Hour,
 		Profiles:   []Profile{{Name: "h200", Series: "h200", Nodes: 1, GPUsPerNode: 8, Label: "NVIDIA H200"}},
 		ImageHosts: []string{"*"},
+		Collection: CollectionSettings{Every: 6 * time.Hour, Grace: 2 * time.Hour},
+		Scrub:      ScrubSettings{Every: 7 * 24 * time.Hour, Rate: 20 << 20},
 		RobotTTL:   400 * 24 * time.Hour,
 	}
 }
@@ -80,8 +89,8 @@ type Service struct {
 	rows        *cache[rowKey, row]
 	bytes       *cache[digest.Digest, []byte]
 	inspections chan struct{} // bounds archives being read
+	upkeep      upkeep
 
-	access    accessCache
 	tokenKey  bearer.Key // signs the tokens of the token endpoint
 	workloads WorkloadVerifier
 	refusals  refusals
@@ -104,7 +113,7 @@ func New(ctx context.Context, d Deps, set Settings) (*Service, error) {
 	if s.tokenKey, err = sharedKey(ctx, s.meta, tokenKeySetting); err != nil {
 		return s, err
 	}
-	s.workloads = d.Workloads
+	s.workloads, s.upkeep.alone = d.Workloads, d.Alone
 	return s, s.openLedger(ctx)
 }
 

@@ -98,5 +98,10 @@ func (s *Store) Generation() (uint64, bool) {
 	return s.writer.generation.Load(), s.engine == sqliteEngine
 }
 
+// AccessGeneration implements registry.MetaStore.
+func (s *Store) AccessGeneration() (uint64, bool) {
+	return s.writer.access.Load(), s.engine == sqliteEngine
+}
+
 // Close closes the database. Transactions that run must have ended.
 func (s *Store) Close() error { return errors.Join(s.readers.Close(), s.writer.db.Close()) }

@@ -15,6 +15,7 @@ type tx struct {
 	sql       *sql.Tx
 	ctx       context.Context // the caller's; looked at before every statement
 	statement context.Context // what statements run with
+	access    bool            // a statement may have changed who may do what
 	broken    error           // the first error of the database itself
 }
 
@@ -46,6 +47,7 @@ func (t *tx) exec(query string, args ...any) (int64, error) {
 		return 0, t.fail(err)
 	}
 	n, err := result.RowsAffected()
+	t.access = t.access || (n != 0 || err != nil) && touchesAccess(query)
 	return n, t.fail(err)
 }
 

@@ -25,6 +25,7 @@ type writer struct {
 	// generation counts the batches that ended. It moves after the commit, or what may have been one, and before anybody is
 	// told of it (see registry.MetaStore).
 	generation atomic.Uint64
+	access     atomic.Uint64 // likewise, of the batches that may have changed who may do what
 
 	mu      sync.Mutex
 	batch   *batch // open, or nil
@@ -38,14 +39,15 @@ const downCounts = 500 * time.Millisecond
 
 // batch is a transaction that changes share.
 type batch struct {
-	tx   *sql.Tx
-	ctx  context.Context // of all its statements
-	end  context.CancelFunc
-	size int           // changes that ran
-	kept int           // those that succeeded
-	err  error         // why it can't commit, or the commit's error; final once done is closed
-	lost bool          // whether it may have been committed in spite of err
-	done chan struct{} // closed when it was committed or rolled back
+	tx     *sql.Tx
+	ctx    context.Context // of all its statements
+	end    context.CancelFunc
+	size   int           // changes that ran
+	kept   int           // those that succeeded
+	access bool          // whether one may have changed who may do what
+	err    error         // why it can't commit, or the commit's error; final once done is closed
+	lost   bool          // whether it may have been committed in spite of err
+	done   chan struct{} // closed when it was committed or rolled back
 }
 
 // lostCommit says that the answer to the commit of a change was lost: the change stands or not.
@@ -159,6 +161,9 @@ func (w *writer) finish() {
 	}
 	b.end()
 	w.generation.Add(1)
+	if b.access || b.err != nil {
+		w.access.Add(1)
+	}
 	close(b.done)
 }
 
@@ -180,6 +185,7 @@ func (b *batch) change(ctx context.Context, d *engine, fn func(registry.Tx) erro
 	}()
 	// A cancelled statement may take the whole transaction with it, so statements of a batch run to their end.
 	t := &tx{engine: d, sql: b.tx, ctx: ctx, statement: b.ctx}
+	defer func() { b.access = b.access || t.access }()
 	err := fn(t)
 	if err == nil {
 		err = t.broken

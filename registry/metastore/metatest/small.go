@@ -3,6 +3,7 @@ package metatest
 import (
 	"bytes"
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -12,9 +13,10 @@ import (
 )
 
 var smallTests = map[string]func(*testing.T, registry.MetaStore){
-	"SmallBlobs":    testSmallBlobs,
-	"ClosedUploads": testClosedUploads,
-	"Generation":    testGeneration,
+	"SmallBlobs":       testSmallBlobs,
+	"ClosedUploads":    testClosedUploads,
+	"Generation":       testGeneration,
+	"AccessGeneration": testAccessGeneration,
 }
 
 func testSmallBlobs(t *testing.T, s registry.MetaStore) {
@@ -94,4 +96,37 @@ func testGeneration(t *testing.T, s registry.MetaStore) {
 	if err := s.Update(ctx, func(tx registry.Tx) error { return tx.PutSetting("a", "c") }); err == nil {
 		t.Error("an Update without time succeeds")
 	}
+}
+
+// testAccessGeneration checks that changes of content leave the number alone, and that every other change moves it.
+func testAccessGeneration(t *testing.T, s registry.MetaStore) {
+	g, exact := s.AccessGeneration()
+	if !exact {
+		return // nothing is promised
+	}
+	step := func(what string, moves bool, fn func(registry.Tx) error) {
+		t.Helper()
+		update(t, s, fn)
+		now, _ := s.AccessGeneration()
+		if moved := now != g; moved != moves || now < g {
+			t.Errorf("%s: from generation %d to %d", what, g, now)
+		}
+		g = now
+	}
+	m := manifest("m1")
+	m.Subject = digest.Digest{}
+	step("a new repository", true, func(tx registry.Tx) error { return tx.EnsureRepository(repository("a/x")) })
+	step("one that is there", false, func(tx registry.Tx) error { return tx.EnsureRepository(repository("a/x")) })
+	step("a push", false, func(tx registry.Tx) error {
+		return errors.Join(
+			tx.PutSmall(sum("m1"), []byte("m1"), at(1)), tx.LinkBlob("a/x", digest.Descriptor{Digest: sum("blob")}, at(1)), tx.PutManifest(m),
+			tx.PutTag(registry.Tag{Repository: "a/x", Name: "v1", Digest: m.Digest}), tx.CloseUpload("u", at(1)), tx.InsertAudit(registry.AuditRow{}))
+	})
+	step("a deletion", false, func(tx registry.Tx) error { return tx.DeleteManifest("a/x", m.Digest) })
+	step("an account", true, func(tx registry.Tx) error { return tx.InsertAccount(account("bob")) })
+	step("another state of it", true, func(tx registry.Tx) error { return tx.UpdateAccount(account("bob")) })
+	step("a token", true, func(tx registry.Tx) error {
+		return tx.InsertToken(registry.Token{ID: "t", Account: "bob", Hash: [32]byte{1}})
+	})
+	step("its end", true, func(tx registry.Tx) error { return tx.RevokeToken("t", at(9)) })
 }
