@@ -8,7 +8,7 @@
 //   - A tag brings its manifest, the children of indexes (as far as the source has them), and all referrers, recursively.
 //   - The destination's rules are the destination's: what it refuses is reported, and the rest goes on.
 //   - Credentials go only to the host they are for, and to where its token challenge says; a redirect never takes them along.
-//   - Memory does not depend on what a blob or a list holds: manifests have at most limit.Manifest bytes, a list at mosta list at most
+//   - Memory does not depend on what a blob or a list holds: manifests have at most limit.Manifest bytes, a list at most
 //     maxEntries entries, and whoever sends nothing for Options.Stall is given up.
 package mirror
 
