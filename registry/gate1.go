@@ -192,6 +192,7 @@ func (s *Service) publish(ctx context.Context, p auth.Principal, c candidate, a 
 	if err != nil {
 		return v, decision, err
 	}
+	s.decided(decision)
 	// The row is committed and counts; the file is its copy and catches up at the next publish or start.
 	if err := s.syncLedger(context.WithoutCancel(ctx)); err != nil {
 		s.log.ErrorContext(ctx, "ledger file lags behind", "err", err)

@@ -70,6 +70,7 @@ func (s *Service) gate(ctx context.Context, c candidate) error {
 // refused records a refusal of gate 1 and passes the error on.
 func (s *Service) refused(ctx context.Context, p auth.Principal, c candidate, err error) error {
 	if denied, ok := errors.AsType[*rule.Denied](err); ok {
+		s.decided(denied.Decision)
 		subject := denied.Decision.Subject
 		s.auditRefusal(ctx, p, "pack.publish", subject.Name+"@"+subject.Version, err)
 	}

@@ -21,6 +21,8 @@ type Deps struct {
 	Signer Signer
 	Log    *slog.Logger     // nil discards
 	Now    func() time.Time // nil is time.Now
+	// Decided is told every decision of a gate that a caller is told, for statistics. nil tells nobody.
+	Decided func(rule.Decision)
 	// Alone says that no other process works on the stores: what a Service of a process that ended was doing is over.
 	Alone bool
 	// Workloads verifies the identity documents of programs; nil accepts none.
@@ -89,6 +91,7 @@ type Service struct {
 	rows        *cache[rowKey, row]
 	bytes       *cache[digest.Digest, []byte]
 	inspections chan struct{} // bounds archives being read
+	decided     func(rule.Decision)
 	upkeep      upkeep
 
 	tokenKey  bearer.Key // signs the tokens of the token endpoint
@@ -100,6 +103,9 @@ type Service struct {
 func New(ctx context.Context, d Deps, set Settings) (*Service, error) {
 	s := &Service{blobs: d.Blobs, meta: d.Meta, ledger: d.Ledger, signer: d.Signer, log: d.Log, now: d.Now, set: set, inspections: make(chan struct{}, maxInspections)}
 	s.rows, s.bytes = newCache[rowKey, row](maxCachedRows), newCache[digest.Digest, []byte](maxCachedBytes)
+	if s.decided = d.Decided; s.decided == nil {
+		s.decided = func(rule.Decision) {}
+	}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}

@@ -42,6 +42,9 @@ func (s *Service) ask(ctx context.Context, p auth.Principal, sub Submission, act
 		d, _, err = s.checkSubmission(ctx, tx, p, sub)
 		return err
 	})
+	if err == nil {
+		s.decided(d)
+	}
 	if err == nil && !d.Allowed {
 		s.auditRefusal(ctx, p, action, d.Subject.Name, d.Err())
 	}
@@ -135,15 +138,16 @@ func (s *Service) quota(tx Tx, account string) (admission.Quota, error) {
 // submission that comes from a preview names it; a preview makes one job.
 func (s *Service) admit(ctx context.Context, p auth.Principal, sub Submission, pkg content, preview string) (Job, error) {
 	var job Job
-	err := s.commitContent(ctx, []content{pkg}, func(tx Tx) error {
+	var d admission.Decision // stays empty when the job was there
+	err := s.commitContent(ctx, []content{pkg}, func(tx Tx) (err error) {
 		if preview != "" {
 			made, done, err := committed(tx, p, preview, sub.Key)
 			if job = made; done || err != nil {
 				return err
 			}
 		}
-		d, spec, err := s.checkSubmission(ctx, tx, p, sub)
-		if err != nil {
+		var spec *jobspec.Spec
+		if d, spec, err = s.checkSubmission(ctx, tx, p, sub); err != nil {
 			return err
 		}
 		if err := d.Err(); err != nil {
@@ -162,7 +166,11 @@ func (s *Service) admit(ctx context.Context, p auth.Principal, sub Submission, p
 		}
 		return s.audit(tx, p, "job.submit", job.ID, job.SpecDigest.String())
 	})
+	if err == nil && d.Allowed {
+		s.decided(d)
+	}
 	if denied, ok := errors.AsType[*rule.Denied](err); ok {
+		s.decided(denied.Decision)
 		s.auditRefusal(ctx, p, "job.submit", denied.Decision.Subject.Name, err)
 	}
 	return job, err

@@ -18,9 +18,11 @@ const (
 // remark separates a bullet's main clause from its remark where the real clients split it (wire.md 1).
 const remark = "；"
 
-// envelope is the OCI form.
+// envelope is the OCI form. The request's id stands beside the errors: clients print what is in an error, and pass over what
+// is not, so it is there for who looks and in nobody's way.
 type envelope struct {
-	Errors []envelopeError `json:"errors"`
+	Errors    []envelopeError `json:"errors"`
+	RequestID string          `json:"requestId,omitempty"`
 }
 
 type envelopeError struct {
@@ -37,7 +39,7 @@ func (a answer) envelope() any {
 			e.Detail = a.decision
 		}
 	}
-	return envelope{[]envelopeError{e}}
+	return envelope{[]envelopeError{e}, a.requestID}
 }
 
 // clientError is the form that the real clients can show.
@@ -45,6 +47,8 @@ type clientError struct {
 	Detail   string         `json:"detail"`
 	Code     registry.Code  `json:"code"` // read by our own client; the others pass it over
 	Decision *rule.Decision `json:"decision,omitempty"`
+
+	RequestID string `json:"requestId,omitempty"`
 }
 
 func (a answer) forClients() any {
@@ -52,7 +56,7 @@ func (a answer) forClients() any {
 	if a.decision != nil {
 		text += bullets(a.decision.Violations)
 	}
-	return clientError{Detail: text, Code: a.code, Decision: a.decision}
+	return clientError{Detail: text, Code: a.code, Decision: a.decision, RequestID: a.requestID}
 }
 
 // title says which gate refused what.

@@ -57,6 +57,7 @@ func Write(w http.ResponseWriter, r *http.Request, log *slog.Logger, form Form, 
 		}
 		a.message += " (request " + id + ")"
 	}
+	a.requestID = id
 	if a.ours() {
 		log.ErrorContext(r.Context(), "request failed", "status", a.status, "code", string(a.code), "method", r.Method,
 			"path", r.URL.Path, "request", id, "err", err, "cause", hiddenCause(err))
@@ -92,6 +93,8 @@ type answer struct {
 	decision *rule.Decision // of a gate that refused
 	detail   any
 	retry    time.Duration
+
+	requestID string
 
 	showDecision bool // in the OCI form too
 }

@@ -40,12 +40,15 @@ type ociBody struct {
 		Message string          `json:"message"`
 		Detail  json.RawMessage `json:"detail"`
 	} `json:"errors"`
+	RequestID string `json:"requestId"`
 }
 
 type apiBody struct {
 	Detail   string         `json:"detail"`
 	Code     registry.Code  `json:"code"`
 	Decision *rule.Decision `json:"decision"`
+
+	RequestID string `json:"requestId"`
 }
 
 func decode[T any](t *testing.T, w *httptest.ResponseRecorder) T {

@@ -299,8 +299,9 @@ func refusalOf(path string, r reply) (refusal, error) {
 				Message string          `json:"message"`
 				Detail  json.RawMessage `json:"detail"`
 			} `json:"errors"`
+			RequestID string `json:"requestId"`
 		}
-		if err := dec.Decode(&body); err != nil || len(body.Errors) == 0 || body.Errors[0].Code == "" {
+		if err := dec.Decode(&body); err != nil || body.RequestID == "" || body.RequestID != r.header.Get("X-Request-Id") || len(body.Errors) == 0 || body.Errors[0].Code == "" {
 			return refusal{}, fmt.Errorf("no OCI error (%v): %.300q", err, r.body)
 		}
 		out := refusal{Code: body.Errors[0].Code, Detail: body.Errors[0].Message}
@@ -316,8 +317,10 @@ func refusalOf(path string, r reply) (refusal, error) {
 		Detail   string          `json:"detail"`
 		Code     string          `json:"code"`
 		Decision json.RawMessage `json:"decision"`
+
+		RequestID string `json:"requestId"`
 	}
-	if err := dec.Decode(&body); err != nil || body.Detail == "" {
+	if err := dec.Decode(&body); err != nil || body.RequestID == "" || body.RequestID != r.header.Get("X-Request-Id") || body.Detail == "" {
 		return refusal{}, fmt.Errorf("no error that the clients can show (%v): %.300q", err, r.body)
 	}
 	out := refusal{Code: body.Code, Detail: body.Detail}

@@ -51,7 +51,7 @@ func (s *Server) openStores(ctx context.Context, set registry.Settings, change f
 	if set.RegistryID, err = registry.Identity(ctx, meta); err != nil {
 		return err
 	}
-	deps := registry.Deps{Blobs: blobs, Meta: meta, Ledger: ledger, Signer: keys, Log: s.log}
+	deps := registry.Deps{Blobs: blobs, Meta: meta, Ledger: ledger, Signer: keys, Log: s.log, Decided: s.metrics.decided}
 	change(&deps)
 	s.observe(&deps, backend)
 	s.ready = newReadiness(deps, set.RegistryID)
