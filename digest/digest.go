@@ -187,6 +187,20 @@ func (v *Reader) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// WriteTo is Read to the end, with the hash beside it (Copy): w gets at most one byte more than want.Size, and an error other
+// than nil means that what it got is not the content.
+func (v *Reader) WriteTo(w io.Writer) (int64, error) {
+	if v.h == nil {
+		return 0, fmt.Errorf("%w: %q", ErrMalformed, v.want.Digest)
+	}
+	n, err := Copy(w, io.LimitReader(v.r, v.want.Size-v.n+1), v.h)
+	v.n += n
+	if err == nil && (v.n != v.want.Size || FromHash(v.want.Digest.Algorithm(), v.h) != v.want.Digest) {
+		err = v.mismatch()
+	}
+	return n, err
+}
+
 func (v *Reader) mismatch() error {
 	return &MismatchError{
 		Want: v.want.Digest, Got: FromHash(v.want.Digest.Algorithm(), v.h),

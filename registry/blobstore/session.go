@@ -117,11 +117,11 @@ func (s *session) append(staging Staging, state UploadState, src *source, max in
 // copy moves at most room+1 bytes of src to staging and through the hash: one more than may stay shows that there are
 // too many.
 func (s *session) copy(staging Staging, src *source, room int64) (int64, error) {
-	w := io.Writer(staging)
-	if s.hash != nil {
-		w = io.MultiWriter(staging, s.hash)
+	limited := io.LimitReader(src, min(max(room, 0), math.MaxInt64-1)+1)
+	if s.hash == nil {
+		return io.Copy(staging, limited)
 	}
-	return io.Copy(w, io.LimitReader(src, min(max(room, 0), math.MaxInt64-1)+1))
+	return digest.Copy(staging, limited, s.hash)
 }
 
 // cutBack takes back a failed append. The running hash has seen bytes that are gone, so it is dropped.
