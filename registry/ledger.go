@@ -68,7 +68,7 @@ func (s *Service) mergeLedger(ctx context.Context) error {
 			return fmt.Errorf("ledger row %d: %w", row.Seq, err)
 		}
 		var added bool
-		err = s.meta.Update(ctx, func(tx Tx) (err error) {
+		err = s.always.Update(ctx, func(tx Tx) (err error) {
 			added, err = tx.MergeLedger(repository, version.Canonical(), row)
 			return err
 		})

@@ -80,7 +80,8 @@ type Profile struct {
 // Service holds the use cases. Its methods are safe for concurrent use.
 type Service struct {
 	blobs  BlobStore
-	meta   MetaStore
+	meta   MetaStore // writable
+	always MetaStore // the same, that takes changes while the registry is read-only
 	ledger LedgerFile
 	signer Signer
 	log    *slog.Logger
@@ -120,6 +121,8 @@ func New(ctx context.Context, d Deps, set Settings) (*Service, error) {
 		return s, err
 	}
 	s.workloads, s.upkeep.alone = d.Workloads, d.Alone
+	s.always = s.meta
+	s.meta = writable{s.meta}
 	return s, s.openLedger(ctx)
 }
 
