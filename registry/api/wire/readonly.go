@@ -1,0 +1,7 @@
+package wire
+
+// ReadOnly is whether the registry takes no changes, and what clients are told then; also the body of PUT.
+type ReadOnly struct {
+	ReadOnly bool   `json:"read_only"`
+	Reason   string `json:"reason,omitempty"`
+}
