@@ -236,6 +236,14 @@ type Link struct {
 	Referenced bool      // a manifest of the repository names it
 }
 
+// BlobReference says that a manifest of a repository names a digest.
+type BlobReference struct {
+	Repository string
+	Manifest   digest.Digest
+	Position   int // in the manifest's References
+	Digest     digest.Digest
+}
+
 // HeldManifest is a manifest of a repository with what keeps it there.
 type HeldManifest struct {
 	Digest   digest.Digest
@@ -245,6 +253,8 @@ type HeldManifest struct {
 	Tags     int           // tags that point at it
 	Parents  int           // manifests of the repository that name it among their content
 	Version  bool          // it is a version of a pack
+
+	LooseSince time.Time // since when collections find that nothing keeps it; zero for what something keeps
 }
 
 // Quota is what an owner may hold; 0 means no limit.

@@ -64,6 +64,9 @@ func TestAuthorizationTable(t *testing.T) {
 		AnyNamespace:   {Admin: own | foreign},
 		ManageAccess:   {Admin: own | foreign, Operator: own},
 		ReadPrivate:    {Admin: own | foreign, Auditor: own | foreign},
+		CollectContent: {Admin: own | foreign},
+		CheckContent:   {Admin: own | foreign},
+		ManageQuotas:   {Admin: own | foreign},
 	}
 	if len(want) != len(Actions) {
 		t.Errorf("the test knows %d actions, the table %d", len(want), len(Actions))

@@ -90,13 +90,16 @@ const (
 	AnyNamespace   Action = "namespace:any"     // write and delete below any owner
 	ManageAccess   Action = "repository:access" // who may read a repository; robots
 	ReadPrivate    Action = "content:read-private"
+	CollectContent Action = "content:collect" // run garbage collections
+	CheckContent   Action = "content:check"   // fsck, the scrub, repairs
+	ManageQuotas   Action = "quotas:manage"
 )
 
 // Actions lists every action in its fixed order.
 var Actions = []Action{
 	ReadContent, WriteContent, DeleteContent, PublishPolicy, ManagePacks, ManageAccounts, OwnTokens,
 	ImportCatalog, SubmitJobs, ReadOwnJobs, ReadAllJobs, ManageJobs, ReadAudit, AnyNamespace, ManageAccess,
-	ReadPrivate,
+	ReadPrivate, CollectContent, CheckContent, ManageQuotas,
 }
 
 // allowed is the authorization table: role to actions. The actions of ownOnly are further bound to the principal's own

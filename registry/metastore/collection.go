@@ -99,17 +99,25 @@ func (t *tx) BlobNamed(d digest.Digest) (bool, error) {
 	return n == 1, err
 }
 
+const links = `SELECT repository, digest, size, linked_at, CASE WHEN EXISTS (SELECT 1 FROM manifest_references m
+	WHERE m.repository = b.repository AND m.digest = b.digest) THEN 1 ELSE 0 END FROM repository_blobs b`
+
+func scanLink(r row) (l registry.Link, err error) {
+	var referenced int
+	err = r.Scan(&l.Repository, digestColumn{&l.Digest}, &l.Size, timeColumn{&l.LinkedAt}, &referenced)
+	l.Referenced = referenced == 1
+	return l, err
+}
+
 // Links implements registry.CollectionTx.
 func (t *tx) Links(after registry.Link, limit int) ([]registry.Link, error) {
-	return all(t, func(r row) (l registry.Link, err error) {
-		var referenced int
-		err = r.Scan(&l.Repository, digestColumn{&l.Digest}, &l.Size, timeColumn{&l.LinkedAt}, &referenced)
-		l.Referenced = referenced == 1
-		return l, err
-	}, `SELECT repository, digest, size, linked_at, CASE WHEN EXISTS (SELECT 1 FROM manifest_references m
-			WHERE m.repository = b.repository AND m.digest = b.digest) THEN 1 ELSE 0 END
-		FROM repository_blobs b WHERE (repository, digest) > ($1, $2) ORDER BY repository, digest LIMIT $3`,
+	return all(t, scanLink, links+` WHERE (repository, digest) > ($1, $2) ORDER BY repository, digest LIMIT $3`,
 		after.Repository, after.Digest.String(), atMost(limit))
+}
+
+// Link implements registry.CollectionTx.
+func (t *tx) Link(repository string, d digest.Digest) (registry.Link, error) {
+	return one(t, noBlob(repository, d), scanLink, links+` WHERE repository = $1 AND digest = $2`, repository, d.String())
 }
 
 // Unlink implements registry.CollectionTx.
@@ -132,7 +140,7 @@ func (t *tx) DeleteUnnamedSmall(d digest.Digest, before time.Time) (bool, error)
 }
 
 // heldManifests selects what keeps a manifest. A manifest that names itself is kept by nothing.
-const heldManifests = `SELECT digest, size, pushed_at, subject,
+const heldManifests = `SELECT digest, size, pushed_at, subject, loose_since,
 	(SELECT COUNT(*) FROM tags t WHERE t.repository = m.repository AND t.digest = m.digest),
 	(SELECT COUNT(DISTINCT n.manifest) FROM manifest_references n WHERE n.repository = m.repository AND n.digest = m.digest AND n.manifest <> m.digest),
 	(SELECT COUNT(*) FROM versions v WHERE v.repository = m.repository AND v.manifest = m.digest)
@@ -140,7 +148,7 @@ const heldManifests = `SELECT digest, size, pushed_at, subject,
 
 func scanHeld(r row) (h registry.HeldManifest, err error) {
 	var versions int
-	err = r.Scan(digestColumn{&h.Digest}, &h.Size, timeColumn{&h.PushedAt}, digestColumn{&h.Subject}, &h.Tags, &h.Parents, &versions)
+	err = r.Scan(digestColumn{&h.Digest}, &h.Size, timeColumn{&h.PushedAt}, digestColumn{&h.Subject}, timeColumn{&h.LooseSince}, &h.Tags, &h.Parents, &versions)
 	h.Version = versions > 0
 	return h, err
 }
@@ -148,6 +156,12 @@ func scanHeld(r row) (h registry.HeldManifest, err error) {
 // HeldManifests implements registry.CollectionTx.
 func (t *tx) HeldManifests(repository string, after digest.Digest, limit int) ([]registry.HeldManifest, error) {
 	return all(t, scanHeld, heldManifests+` AND digest > $2 ORDER BY digest LIMIT $3`, repository, after.String(), atMost(limit))
+}
+
+// MarkLoose implements registry.CollectionTx.
+func (t *tx) MarkLoose(repository string, d digest.Digest, since time.Time) error {
+	return t.change(noManifest(repository, d), `UPDATE manifests SET loose_since = $3 WHERE repository = $1 AND digest = $2`,
+		repository, d.String(), micros(since))
 }
 
 // ManifestHolders implements registry.CollectionTx.
@@ -196,6 +210,20 @@ func (t *tx) BlobHolders(d digest.Digest, limit int) ([]string, error) {
 		UNION SELECT 'package upload ' || id FROM package_uploads WHERE want_digest = $1
 		ORDER BY 1 LIMIT $2`, d.String(), atMost(limit))
 	return holders, err
+}
+
+// LooseReferences implements registry.CollectionTx. At most two media types are looked at.
+func (t *tx) LooseReferences(mediaTypes []string, after registry.BlobReference, limit int) ([]registry.BlobReference, error) {
+	first, second := mediaTypes[0], mediaTypes[len(mediaTypes)-1]
+	return all(t, func(r row) (b registry.BlobReference, err error) {
+		err = r.Scan(&b.Repository, digestColumn{&b.Manifest}, &b.Position, digestColumn{&b.Digest})
+		return b, err
+	}, `SELECT r.repository, r.manifest, r.position, r.digest FROM manifest_references r
+		JOIN manifests m ON m.repository = r.repository AND m.digest = r.manifest AND m.media_type IN ($1, $2)
+		WHERE (r.repository, r.manifest, r.position) > ($3, $4, $5) AND NOT EXISTS
+			(SELECT 1 FROM repository_blobs b WHERE b.repository = r.repository AND b.digest = r.digest)
+		ORDER BY r.repository, r.manifest, r.position LIMIT $6`,
+		first, second, after.Repository, after.Manifest.String(), after.Position, atMost(limit))
 }
 
 // LostTags implements registry.CollectionTx. A foreign key keeps it from happening; a damaged database does not.

@@ -112,6 +112,9 @@ func testLinks(t *testing.T, s registry.MetaStore) {
 	if len(want) > 0 {
 		t.Errorf("links that were not listed: %v", want)
 	}
+	one := func(tx registry.Tx) (registry.Link, error) { return tx.Link("a/x", sum("named")) }
+	same(t, "link", view(t, s, one), registry.Link{Repository: "a/x", Digest: sum("named"), Size: 5, LinkedAt: at(1), Referenced: true})
+	missing(t, s, "no link", registry.BlobUnknown, func(tx registry.Tx) (registry.Link, error) { return tx.Link("a/x", sum("none")) })
 	unlink := func(blob string, before time.Time) (done bool) {
 		update(t, s, func(tx registry.Tx) (err error) {
 			done, err = tx.Unlink("a/x", sum(blob), before)
@@ -193,6 +196,11 @@ func testHeldManifests(t *testing.T, s registry.MetaStore) {
 	same(t, "held manifests", got, want)
 	same(t, "one", view(t, s, func(tx registry.Tx) (registry.HeldManifest, error) { return tx.ManifestHolders("alice/pack", sum("child")) }), want[sum("child")])
 	missing(t, s, "none", registry.ManifestUnknown, func(tx registry.Tx) (registry.HeldManifest, error) { return tx.ManifestHolders("alice/pack", sum("none")) })
+	loose := want[sum("child")]
+	loose.LooseSince = at(8)
+	update(t, s, func(tx registry.Tx) error { return tx.MarkLoose("alice/pack", sum("child"), at(8)) })
+	same(t, "loose", view(t, s, func(tx registry.Tx) (registry.HeldManifest, error) { return tx.ManifestHolders("alice/pack", sum("child")) }), loose)
+	fails(t, s, "none is loose", registry.ManifestUnknown, func(tx registry.Tx) error { return tx.MarkLoose("alice/pack", sum("none"), at(8)) })
 	same(t, "tag rows", view(t, s, func(tx registry.Tx) ([]registry.Tag, error) { return tx.TagRows("alice/pack", "a", 10) }),
 		[]registry.Tag{{Repository: "alice/pack", Name: "b", Digest: sum("index"), UpdatedAt: at(3)}})
 	same(t, "all repositories", len(view(t, s, func(tx registry.Tx) ([]registry.Repository, error) { return tx.AllRepositories("alice", 10) })), 1)

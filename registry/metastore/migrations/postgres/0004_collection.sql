@@ -8,6 +8,9 @@ CREATE TABLE condemned (
     condemned_at BIGINT NOT NULL
 );
 
+-- Since when nothing keeps a manifest, as far as collections saw; 0 for one that something keeps.
+ALTER TABLE manifests ADD COLUMN loose_since BIGINT NOT NULL DEFAULT 0;
+
 CREATE INDEX manifests_by_digest ON manifests (digest);
 CREATE INDEX jobs_by_package ON jobs (package_digest) WHERE package_digest <> '';
 CREATE INDEX package_uploads_by_digest ON package_uploads (want_digest);

@@ -1,0 +1,188 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/gatehouse-registry/gatehouse/digest"
+	"github.com/gatehouse-registry/gatehouse/registry/auth"
+)
+
+// CollectionSettings are when a registry collects by itself, and what it leaves alone.
+type CollectionSettings struct {
+	Every time.Duration // between two collections; 0: only when told to
+	Grace time.Duration // what was stored or linked no longer ago is never collected; a push must end within it
+}
+
+// ScrubSettings are how a registry reads all that it holds again and compares it with its digests.
+type ScrubSettings struct {
+	Every time.Duration // between the ends of two rounds; 0: only when told to
+	Rate  int64         // bytes a second at most; 0 means no limit
+}
+
+// upkeep is what a Service knows of its own work on the stores. The zero value is ready.
+type upkeep struct {
+	alone bool // Deps.Alone
+	once  sync.Once
+	id    string
+
+	mu    sync.Mutex
+	stats Stats
+}
+
+// name tells the running Services of a registry apart.
+func (u *upkeep) name() string {
+	u.once.Do(func() { u.id = randomHex(8) })
+	return u.id
+}
+
+// Stats are counts since the process began, of this replica.
+type Stats struct {
+	Collections        int64 // that ended well
+	CollectionFailures int64
+	CollectedTags      int64
+	CollectedManifests int64
+	CollectedLinks     int64
+	CollectedBlobs     int64
+	CollectedBytes     int64
+	LastCollection     time.Time // when the last one ended well; zero: never
+
+	ScrubbedBlobs  int64
+	ScrubbedBytes  int64
+	ScrubFailures  int64
+	DamagedBlobs   int64 // found and set aside
+	MissingBlobs   int64
+	LastScrubRound time.Time // when the last round ended; zero: never here
+
+	QuotaRefusals int64
+}
+
+// Stats are the counts of this replica, for metrics.
+func (s *Service) Stats() Stats {
+	s.upkeep.mu.Lock()
+	defer s.upkeep.mu.Unlock()
+	return s.upkeep.stats
+}
+
+// count changes the counts.
+func (u *upkeep) count(change func(*Stats)) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	change(&u.stats)
+}
+
+func (u *upkeep) collected(r CollectReport, err error) {
+	u.count(func(st *Stats) {
+		if err != nil {
+			st.CollectionFailures++
+		} else {
+			st.Collections++
+			st.LastCollection = r.EndedAt
+		}
+		st.CollectedTags += int64(r.Tags)
+		st.CollectedManifests += int64(r.Manifests)
+		st.CollectedLinks += int64(r.Links)
+		st.CollectedBlobs += int64(r.Blobs)
+		st.CollectedBytes += r.Bytes
+	})
+}
+
+// upkeepTick is how often a replica looks whether there is something to do.
+const upkeepTick = time.Minute
+
+// Background does the registry's upkeep until ctx ends: it expires, collects and scrubs when their time has come, and
+// finishes a collection that died. Any number of replicas run it; each piece of work is one replica's at a time. Errors are
+// logged, and the work is tried again at the next turn.
+func (s *Service) Background(ctx context.Context) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.scrubForever(ctx)
+	}()
+	defer func() { <-done }()
+	for {
+		s.turn(ctx)
+		// Replicas that started together do not all look at once.
+		if rest(ctx, upkeepTick+rand.N(upkeepTick/4)) != nil {
+			return
+		}
+	}
+}
+
+// lastCollection is the setting that says when a collection ended, on whatever replica.
+const lastCollection = "collection-ended"
+
+// turn does what is due.
+func (s *Service) turn(ctx context.Context) {
+	if n, err := s.Expire(ctx); err != nil {
+		s.logUpkeep(ctx, "expired uploads stay", err)
+	} else if n > 0 {
+		s.log.InfoContext(ctx, "expired uploads removed", "count", n)
+	}
+	due, unfinished, err := s.collectionDue(ctx)
+	switch {
+	case err != nil:
+	case due:
+		_, err = s.collect(ctx, auth.Principal{}, CollectOptions{})
+		if err == nil {
+			err = s.meta.Update(ctx, func(tx Tx) error { return putTime(tx, lastCollection, s.now()) })
+		}
+	case unfinished:
+		err = s.finishCollection(ctx)
+	}
+	if err != nil && CodeOf(err) != Conflict { // Conflict: another replica is at it
+		s.logUpkeep(ctx, "a collection failed; the next one goes on", err)
+	}
+}
+
+func (s *Service) logUpkeep(ctx context.Context, what string, err error) {
+	if ctx.Err() == nil {
+		s.log.ErrorContext(ctx, what, "err", err)
+	}
+}
+
+// collectionDue says whether a collection is due by time, and whether one died.
+func (s *Service) collectionDue(ctx context.Context) (due, unfinished bool, err error) {
+	err = s.meta.View(ctx, func(tx Tx) error {
+		last, err := timeSetting(tx, lastCollection)
+		if err != nil {
+			return err
+		}
+		due = s.set.Collection.Every > 0 && s.now().Sub(last) >= s.set.Collection.Every
+		var left []digest.Digest
+		left, err = tx.Condemned(1)
+		unfinished = len(left) > 0
+		return err
+	})
+	return due, unfinished, err
+}
+
+// finishCollection deletes what a collection that died had condemned, so that it can be pushed again.
+func (s *Service) finishCollection(ctx context.Context) error {
+	l, err := s.takeLease(ctx, collectWork)
+	if err != nil {
+		return err
+	}
+	defer l.release(ctx)
+	c := &collection{s: s, lease: l, cutoff: s.now(), report: CollectReport{StartedAt: s.now()}}
+	return c.unfinished(ctx)
+}
+
+// timeSetting is a moment that a setting holds, zero when it holds none.
+func timeSetting(tx Tx, key string) (time.Time, error) {
+	text, err := tx.Setting(key)
+	if errors.Is(err, ErrNotFound) {
+		return time.Time{}, nil
+	}
+	if err != nil {
+		return time.Time{}, err
+	}
+	return time.Parse(time.RFC3339Nano, text)
+}
+
+func putTime(tx Tx, key string, at time.Time) error {
+	return tx.PutSetting(key, at.UTC().Format(time.RFC3339Nano))
+}
