@@ -88,8 +88,8 @@ func (s *Service) checkRoom(ctx context.Context, repository string, bytes int64)
 	return s.checkQuota(s.limitOf(used), used, after)
 }
 
-// maxQuota is the greatest limit that can be set.
-const maxQuota = 1 << 62
+// quotaLimit is the greatest limit that can be set.
+const quotaLimit = 1 << 62
 
 // Check refuses numbers that are no limits.
 func (q Quota) Check() error {
@@ -97,8 +97,8 @@ func (q Quota) Check() error {
 		field string
 		value int64
 	}{{"bytes", q.Bytes}, {"versions", q.Versions}, {"manifests", q.Manifests}} {
-		if c.value < 0 || c.value > maxQuota {
-			return fmt.Errorf("%s: %d is not 0 (no limit) to %d", c.field, c.value, int64(maxQuota))
+		if c.value < 0 || c.value > quotaLimit {
+			return fmt.Errorf("%s: %d is not 0 (no limit) to %d", c.field, c.value, int64(quotaLimit))
 		}
 	}
 	return nil
