@@ -20,6 +20,8 @@ type engine struct {
 	lock     string                   // statement that makes a transaction the only one that writes, until it ends; "" when it is so anyway
 	update   sql.TxOptions            // of transactions that write
 	view     sql.TxOptions            // of those that read
+	patience string                   // statement that frees a transaction of the limits on its time; "" when there are none
+	catalog  catalog                  // its queries about its own tables
 	longest  time.Duration            // how long a batch may take, from its begin to its commit; 0: as long as it wants
 	classify func(error) errorClasses // what an error of the driver means
 	unknown  func(error) bool         // whether a commit that gave the error may stand
@@ -117,6 +119,7 @@ var sqliteEngine = &engine{
 	name:     "sqlite",
 	goose:    goose.DialectSQLite3,
 	view:     sql.TxOptions{ReadOnly: true},
+	catalog:  sqliteCatalog,
 	classify: classifySQLite,
 	unknown:  func(error) bool { return false },
 }

@@ -52,6 +52,8 @@ var postgresEngine = &engine{
 	lock:     fmt.Sprintf("SELECT pg_advisory_xact_lock(%d)", updateLock),
 	update:   sql.TxOptions{Isolation: sql.LevelReadCommitted},
 	view:     sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true},
+	patience: "SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0",
+	catalog:  postgresCatalog,
 	longest:  batchLimit,
 	classify: classifyPostgres,
 	unknown:  commitUnknown,
