@@ -19,7 +19,10 @@ func (s *Service) StatBlob(ctx context.Context, p auth.Principal, repository str
 	if err != nil {
 		return desc, err
 	}
-	return desc, s.hasContent(ctx, desc)
+	if err := s.hasContent(ctx, desc); err != nil {
+		return desc, err
+	}
+	return desc, s.keepYoung(ctx, repository, d)
 }
 
 // OpenBlob opens a blob of the repository; the caller closes it. Errors as StatBlob.
@@ -75,7 +78,10 @@ func (s *Service) MountBlob(ctx context.Context, p auth.Principal, repository, f
 	if err := s.mayWrite(ctx, p, repository); err != nil {
 		return false, err
 	}
-	err = s.meta.Update(ctx, func(tx Tx) error {
+	if there, err := s.stored(ctx, d); err != nil || !there {
+		return false, err
+	}
+	err = s.meta.Update(ctx, s.charged(repository, func(tx Tx) error {
 		ok = false
 		source, err := s.mountSource(tx, p, from, d)
 		if err != nil || source.Digest.IsZero() {
@@ -89,7 +95,7 @@ func (s *Service) MountBlob(ctx context.Context, p auth.Principal, repository, f
 		}
 		ok = true
 		return s.audit(tx, p, "blob.mount", repository+"@"+d.String(), from)
-	})
+	}))
 	return ok, err
 }
 
@@ -129,6 +135,9 @@ func (s *Service) StartUpload(ctx context.Context, p auth.Principal, repository 
 	if err := s.mayWrite(ctx, p, repository); err != nil {
 		return Upload{}, err
 	}
+	if err := s.checkRoom(ctx, repository, digest.Digest{}, -1); err != nil {
+		return Upload{}, err
+	}
 	return s.newUpload(repository, p.Account), nil
 }
 
@@ -163,6 +172,9 @@ func (s *Service) AppendUpload(ctx context.Context, p auth.Principal, repository
 	if c.Offset < 0 {
 		c.Offset = held
 	}
+	if err := s.checkRoom(ctx, repository, digest.Digest{}, held+max(c.Size, 1)); err != nil {
+		return held, err
+	}
 	return s.appendUpload(ctx, u, c, began)
 }
 
@@ -176,6 +188,9 @@ func (s *Service) FinishUpload(ctx context.Context, p auth.Principal, repository
 	}
 	held, began, err := s.uploadSize(ctx, u)
 	if err != nil {
+		return digest.Descriptor{}, err
+	}
+	if err := s.checkRoom(ctx, repository, d, held+max(c.Size, 0)); err != nil {
 		return digest.Descriptor{}, err
 	}
 	var got content
@@ -224,6 +239,9 @@ func (s *Service) PutBlob(ctx context.Context, p auth.Principal, repository stri
 	if err := s.mayWrite(ctx, p, repository); err != nil {
 		return digest.Descriptor{}, err
 	}
+	if err := s.checkRoom(ctx, repository, d, c.Size); err != nil {
+		return digest.Descriptor{}, err
+	}
 	got, err := s.takeBlob(ctx, digest.Descriptor{Digest: d, Size: c.Size}, c.Body)
 	if err != nil {
 		return got.Descriptor, err
@@ -246,7 +264,7 @@ func (s *Service) takeBlob(ctx context.Context, want digest.Descriptor, r io.Rea
 
 // linkBlob makes a blob one of the repository and closes the upload it came by, if any.
 func (s *Service) linkBlob(ctx context.Context, p auth.Principal, repository string, blob content, u *Upload) error {
-	return s.commitContent(ctx, []content{blob}, func(tx Tx) error {
+	return s.commitContent(ctx, []content{blob}, s.charged(repository, func(tx Tx) error {
 		if err := s.ensureRepository(tx, repository); err != nil {
 			return err
 		}
@@ -257,7 +275,7 @@ func (s *Service) linkBlob(ctx context.Context, p auth.Principal, repository str
 			return err
 		}
 		return tx.CloseUpload(u.session(), u.ExpiresAt)
-	})
+	}))
 }
 
 // uploadMismatch is the client's error when the bytes are not those of the digest.

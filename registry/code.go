@@ -44,6 +44,7 @@ const (
 	Unavailable      Code = "UNAVAILABLE"       // a dependency is down; try again
 	Internal         Code = "INTERNAL"          // anything unforeseen; the cause is only logged
 	Precondition     Code = "PRECONDITION"      // a compare-and-set that lost
+	Damaged          Code = "DAMAGED"           // promised content that the store lost
 	Disabled         Code = "DISABLED"          // a version that an administrator disabled
 )
 
@@ -83,6 +84,7 @@ var meanings = map[Code]Meaning{
 	Unavailable:         {503, 1, "temporarily unavailable"},
 	Internal:            {500, 1, "internal error"},
 	Precondition:        {409, 6, "the state has moved on"},
+	Damaged:             {500, 7, "content is damaged or missing in the store"},
 	Disabled:            {403, 3, "disabled by an administrator"},
 }
 

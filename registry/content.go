@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 
 	"github.com/gatehouse-registry/gatehouse/digest"
@@ -57,7 +58,7 @@ func (s *Service) receive(ctx context.Context, body io.Reader, max int64) (recei
 	if err != nil || whole {
 		return received{small: head, size: int64(len(head))}, err
 	}
-	rec := received{session: randomHex(16)}
+	rec := received{session: newSession(s.now())}
 	if err := s.blobs.CreateUpload(ctx, rec.session); err != nil {
 		return received{}, err
 	}
@@ -142,31 +143,49 @@ func (s *Service) commitContent(ctx context.Context, contents []content, fn func
 	})
 }
 
-// openContent opens the bytes of a row. Errors: ErrBlobUnknown.
+// openContent opens the bytes of a row. Errors: ErrBlobUnknown; Damaged when a row names them and they are not there.
 func (s *Service) openContent(ctx context.Context, d digest.Descriptor) (Blob, error) {
 	if d.Size <= smallContent {
 		b, err := s.smallBytes(ctx, d)
 		if !errors.Is(err, ErrBlobUnknown) {
-			return memory{bytes.NewReader(b)}, err
+			return memory{bytes.NewReader(b)}, s.lost(ctx, d.Digest, err)
 		}
 	}
 	b, _, err := s.blobs.Open(ctx, d.Digest)
-	return b, err
+	return b, s.lost(ctx, d.Digest, err)
+}
+
+// lost turns the store's "not there", or bytes that are not those of their digest, into what a client must hear of content
+// that was promised: neither that it never was, nor that nobody knows what is wrong.
+func (s *Service) lost(ctx context.Context, d digest.Digest, cause error) error {
+	if _, damaged := errors.AsType[*digest.MismatchError](cause); !damaged && !errors.Is(cause, ErrBlobUnknown) {
+		return cause
+	}
+	named := false
+	err := s.meta.View(ctx, func(tx Tx) (err error) {
+		named, err = tx.BlobNamed(d)
+		return err
+	})
+	if err != nil || !named {
+		return cause // it was deleted meanwhile
+	}
+	return &Error{Code: Damaged, Message: fmt.Sprintf("the content of %s is damaged or missing in the registry's store; an administrator can repair it (sf admin fsck --repair), or push it again", d), Err: cause}
 }
 
 // readContent reads bytes that are known to be few: a manifest or a config. The caller doesn't change them.
 func (s *Service) readContent(ctx context.Context, d digest.Descriptor) ([]byte, error) {
 	if d.Size <= smallContent {
 		if b, err := s.smallBytes(ctx, d); !errors.Is(err, ErrBlobUnknown) {
-			return b, err
+			return b, s.lost(ctx, d.Digest, err)
 		}
 	}
 	b, _, err := s.blobs.Open(ctx, d.Digest)
 	if err != nil {
-		return nil, err
+		return nil, s.lost(ctx, d.Digest, err)
 	}
 	defer b.Close()
-	return digest.ReadAll(b, d)
+	content, err := digest.ReadAll(b, d)
+	return content, s.lost(ctx, d.Digest, err)
 }
 
 // smallBytes reads what lies beside its row, and compares it with its digest again. The caller doesn't change the bytes.
@@ -201,6 +220,21 @@ func (s *Service) hasContent(ctx context.Context, d digest.Descriptor) error {
 	}
 	_, err := s.blobs.Stat(ctx, d.Digest)
 	return err
+}
+
+// stored reports whether the bytes of a digest are there, whoever names them.
+func (s *Service) stored(ctx context.Context, d digest.Digest) (bool, error) {
+	err := s.meta.View(ctx, func(tx Tx) error {
+		_, err := tx.StatSmall(d)
+		return err
+	})
+	if errors.Is(err, ErrBlobUnknown) {
+		_, err = s.blobs.Stat(ctx, d)
+	}
+	if errors.Is(err, ErrBlobUnknown) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // memory is a Blob that is held whole.

@@ -174,7 +174,7 @@ func (s *Service) publish(ctx context.Context, p auth.Principal, c candidate, a 
 		return v, admission.Decision{}, err
 	}
 	var decision admission.Decision
-	err = s.commitContent(ctx, append(manifest, a.fresh...), func(tx Tx) error {
+	err = s.commitContent(ctx, append(manifest, a.fresh...), s.charged(v.Repository, func(tx Tx) error {
 		if decision, err = s.decide(tx, c); err != nil {
 			return err
 		}
@@ -188,7 +188,7 @@ func (s *Service) publish(ctx context.Context, p auth.Principal, c candidate, a 
 		}
 		v.CreatedAt, m.PushedAt = s.now(), s.now()
 		return s.insertVersion(tx, p, v, c.input.Pack, m)
-	})
+	}))
 	if err != nil {
 		return v, decision, err
 	}

@@ -133,7 +133,7 @@ func (s *Service) putArtifact(ctx context.Context, p auth.Principal, m Manifest,
 	if err != nil {
 		return err
 	}
-	return s.commitContent(ctx, bytes, func(tx Tx) error {
+	return s.commitContent(ctx, bytes, s.charged(m.Repository, func(tx Tx) error {
 		if err := checkTenant(tx, m, ref); err != nil {
 			return err
 		}
@@ -155,7 +155,7 @@ func (s *Service) putArtifact(ctx context.Context, p auth.Principal, m Manifest,
 			}
 		}
 		return s.audit(tx, p, "manifest.push", m.Repository+":"+ref.String(), m.Digest.String())
-	})
+	}))
 }
 
 // takeManifest takes the bytes of a manifest.

@@ -2,8 +2,10 @@ package registry
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
+	"github.com/gatehouse-registry/gatehouse/digest"
 	"github.com/gatehouse-registry/gatehouse/registry/auth"
 )
 
@@ -68,19 +70,27 @@ func quotaExceeded(owner, what string, limit, used, asked int64) error {
 		owner, limit, what, used, asked, owner)
 }
 
-// checkRoom refuses bytes that are about to be taken for a repository when its owner has no room for them; of a negative
-// number one byte must fit. It spares the work, charged is what holds. Errors: Denied.
-func (s *Service) checkRoom(ctx context.Context, repository string, bytes int64) error {
+// checkRoom refuses bytes that are about to be taken for a repository when its owner has no room for them, unless the
+// repository has the blob d; of a negative number one byte must fit. It spares the work, charged is what holds.
+// Errors: Denied.
+func (s *Service) checkRoom(ctx context.Context, repository string, d digest.Digest, bytes int64) error {
 	var used OwnerUsage
+	have := false
 	err := s.meta.View(ctx, func(tx Tx) error {
 		owner, err := ownerOf(tx, repository)
 		if err != nil {
 			return err
 		}
-		used, err = tx.OwnerUsage(owner)
+		if used, err = tx.OwnerUsage(owner); err != nil || d.IsZero() || s.limitOf(used).Bytes == 0 {
+			return err
+		}
+		_, err = tx.LinkedBlob(repository, d)
+		if have = err == nil; errors.Is(err, ErrBlobUnknown) {
+			return nil
+		}
 		return err
 	})
-	if err != nil || bytes == 0 {
+	if err != nil || have || bytes == 0 {
 		return err
 	}
 	after := used

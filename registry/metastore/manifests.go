@@ -35,8 +35,12 @@ func (t *tx) PutManifest(m registry.Manifest) error {
 	}
 	n, err := t.exec(`INSERT INTO manifests (`+manifestColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING`,
 		m.Repository, m.Digest.String(), m.MediaType, m.Size, m.ArtifactType, m.Subject.String(), annotations, micros(m.PushedAt))
-	if err != nil || n == 0 {
+	if err != nil {
 		return t.named(err, noRepository(m.Repository))
+	}
+	if n == 0 { // pushed again: a collection begins to wait anew
+		_, err := t.exec(`UPDATE manifests SET loose_since = 0 WHERE repository = $1 AND digest = $2 AND loose_since <> 0`, m.Repository, m.Digest.String())
+		return err
 	}
 	for position, d := range m.References {
 		if _, err := t.exec(`INSERT INTO manifest_references (repository, manifest, position, digest) VALUES ($1, $2, $3, $4)`,

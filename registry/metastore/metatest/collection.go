@@ -139,7 +139,9 @@ func testUnnamedSmall(t *testing.T, s registry.MetaStore) {
 		}
 		return nil
 	})
-	list := view(t, s, func(tx registry.Tx) ([]registry.StoredBlob, error) { return tx.UnnamedSmall(at(1), digest.Digest{}, 10) })
+	list := view(t, s, func(tx registry.Tx) ([]registry.StoredBlob, error) {
+		return tx.UnnamedSmall(at(1), digest.Digest{}, 10)
+	})
 	same(t, "unnamed", list, []registry.StoredBlob{{Digest: sum("old"), Size: 3, StoredAt: at(1)}})
 	for blob, want := range map[string]bool{"named": false, "old": true, "young": false} {
 		update(t, s, func(tx registry.Tx) error {
@@ -194,12 +196,18 @@ func testHeldManifests(t *testing.T, s registry.MetaStore) {
 		}
 	}
 	same(t, "held manifests", got, want)
-	same(t, "one", view(t, s, func(tx registry.Tx) (registry.HeldManifest, error) { return tx.ManifestHolders("alice/pack", sum("child")) }), want[sum("child")])
-	missing(t, s, "none", registry.ManifestUnknown, func(tx registry.Tx) (registry.HeldManifest, error) { return tx.ManifestHolders("alice/pack", sum("none")) })
+	same(t, "one", view(t, s, func(tx registry.Tx) (registry.HeldManifest, error) {
+		return tx.ManifestHolders("alice/pack", sum("child"))
+	}), want[sum("child")])
+	missing(t, s, "none", registry.ManifestUnknown, func(tx registry.Tx) (registry.HeldManifest, error) {
+		return tx.ManifestHolders("alice/pack", sum("none"))
+	})
 	loose := want[sum("child")]
 	loose.LooseSince = at(8)
 	update(t, s, func(tx registry.Tx) error { return tx.MarkLoose("alice/pack", sum("child"), at(8)) })
-	same(t, "loose", view(t, s, func(tx registry.Tx) (registry.HeldManifest, error) { return tx.ManifestHolders("alice/pack", sum("child")) }), loose)
+	same(t, "loose", view(t, s, func(tx registry.Tx) (registry.HeldManifest, error) {
+		return tx.ManifestHolders("alice/pack", sum("child"))
+	}), loose)
 	fails(t, s, "none is loose", registry.ManifestUnknown, func(tx registry.Tx) error { return tx.MarkLoose("alice/pack", sum("none"), at(8)) })
 	same(t, "tag rows", view(t, s, func(tx registry.Tx) ([]registry.Tag, error) { return tx.TagRows("alice/pack", "a", 10) }),
 		[]registry.Tag{{Repository: "alice/pack", Name: "b", Digest: sum("index"), UpdatedAt: at(3)}})
