@@ -36,6 +36,10 @@ type Config struct {
 	DrainDelay   time.Duration `yaml:"drain_delay" doc:"how long a server that was told to stop goes on accepting, so that a load balancer sees /readyz fail first"`
 	DrainTimeout time.Duration `yaml:"drain_timeout" doc:"how long requests in flight may take to finish after that"`
 
+	AnonymousRead    []string         `yaml:"anonymous_read" doc:"patterns of repositories that are pulled from without a sign-in: a name, team/*, team/**, or ** for all; never a private one. Unset means none"`
+	RobotTTL         time.Duration    `yaml:"robot_ttl" doc:"how long a robot account lives at most"`
+	WorkloadIdentity []workloadIssuer `yaml:"workload_identity" doc:"issuers whose identity documents programs may exchange for a robot's token: a list of issuer, audience, ca_file, and rules of claims, robot, ttl (docs/access.md)"`
+
 	Profiles   []registry.Profile `yaml:"profiles" doc:"hardware that jobs may ask for: a list of name, series (default: the name), num_nodes, gpus_per_node (default: 1), label"`
 	ImageHosts []string           `yaml:"image_hosts" doc:"registry hosts of images that jobs may run; * allows all, *.example.org a domain"`
 	WarnRules  []string           `yaml:"warn_rules" doc:"rules of ours, stricter than the real clients, that only warn (sf rules lists them). A rule of the clients, or one whose breach would harm others, can't be named"`
@@ -68,6 +72,7 @@ func defaults() Config {
 	set := registry.DefaultSettings()
 	return Config{
 		Listen: DefaultListen, LogFormat: "auto", LogLevel: "info", DrainTimeout: time.Minute,
+		RobotTTL: set.RobotTTL,
 		Profiles: set.Profiles, ImageHosts: set.ImageHosts,
 		Limits: Limits{
 			MaxBlobBytes: set.MaxBlob, UploadTTL: set.UploadTTL, PreviewTTL: set.PreviewTTL, LeaseTTL: set.LeaseTTL, ReceiptTTL: set.ReceiptTTL,

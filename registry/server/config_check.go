@@ -55,6 +55,7 @@ func (c Config) settings() (registry.Settings, error) {
 	set.MaxBlob, set.UploadTTL, set.PreviewTTL = c.Limits.MaxBlobBytes, c.Limits.UploadTTL, c.Limits.PreviewTTL
 	set.LeaseTTL, set.ReceiptTTL = c.Limits.LeaseTTL, c.Limits.ReceiptTTL
 	set.ImageHosts, set.Profiles = c.ImageHosts, slices.Clone(c.Profiles)
+	set.AnonymousRead, set.RobotTTL, set.Workloads = c.AnonymousRead, c.RobotTTL, k.access()
 	for i := range set.Profiles {
 		k.profile(&set.Profiles[i], i)
 	}

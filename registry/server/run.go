@@ -111,6 +111,10 @@ func (s *Server) tasks() []task {
 			}
 			return err
 		}},
+		{"audit", time.Minute, func(ctx context.Context) error {
+			s.svc.SettleRefusals(ctx, false)
+			return nil
+		}},
 	}
 }
 

@@ -52,6 +52,9 @@ func (s *Server) openStores(ctx context.Context, set registry.Settings, change f
 		return err
 	}
 	deps := registry.Deps{Blobs: blobs, Meta: meta, Ledger: ledger, Signer: keys, Log: s.log, Decided: s.metrics.decided}
+	if deps.Workloads, err = s.config.workloads(); err != nil {
+		return err
+	}
 	change(&deps)
 	s.observe(&deps, backend)
 	s.ready = newReadiness(deps, set.RegistryID)
