@@ -21,3 +21,13 @@ func Identity(ctx context.Context, meta MetaStore) (string, error) {
 	})
 	return id, err
 }
+
+// KnownIdentity is the registry's id. Errors: NotFound when the store is of no registry yet.
+func KnownIdentity(ctx context.Context, meta MetaStore) (string, error) {
+	var id string
+	err := meta.View(ctx, func(tx Tx) (err error) {
+		id, err = tx.Setting(identitySetting)
+		return notFound(err, "the store holds no registry")
+	})
+	return id, err
+}

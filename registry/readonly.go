@@ -53,8 +53,11 @@ func ReadOnly(ctx context.Context, meta MetaStore) (reason string, err error) {
 // SetReadOnly makes the registry of a store read-only for a reason that clients are shown, or lets it take changes again with
 // "". No change commits after it has returned.
 func SetReadOnly(ctx context.Context, meta MetaStore, reason string) error {
-	return meta.Update(ctx, func(tx Tx) error { return tx.PutSetting(readOnlySetting, reason) })
+	return meta.Update(ctx, func(tx Tx) error { return PutReadOnly(tx, reason) })
 }
+
+// PutReadOnly is SetReadOnly as a part of a change.
+func PutReadOnly(tx Tx, reason string) error { return tx.PutSetting(readOnlySetting, reason) }
 
 // ReadOnly is the function of this name for an administrator. Errors: Denied.
 func (s *Service) ReadOnly(ctx context.Context, p auth.Principal) (string, error) {
@@ -76,7 +79,7 @@ func (s *Service) SetReadOnly(ctx context.Context, p auth.Principal, reason stri
 		return Errorf(Invalid, "reason: %d bytes, at most %d are allowed", len(reason), maxReason)
 	}
 	return s.always.Update(ctx, func(tx Tx) error {
-		if err := tx.PutSetting(readOnlySetting, reason); err != nil {
+		if err := PutReadOnly(tx, reason); err != nil {
 			return err
 		}
 		return s.audit(tx, p, "registry.read-only", "registry", reason)
