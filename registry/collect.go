@@ -97,9 +97,13 @@ func (s *Service) collect(ctx context.Context, p auth.Principal, opt CollectOpti
 		}
 	}
 	c.report.EndedAt = s.now()
-	if !opt.DryRun {
-		s.upkeep.collected(c.report, err)
+	if opt.DryRun {
+		return c.report, err
 	}
+	if err == nil {
+		err = s.meta.Update(ctx, func(tx Tx) error { return putTime(tx, lastCollection, c.report.EndedAt) })
+	}
+	s.upkeep.collected(c.report, err)
 	return c.report, err
 }
 

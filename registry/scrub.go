@@ -56,22 +56,24 @@ func (s *Service) scrubState(ctx context.Context) (ScrubState, error) {
 	return state, err
 }
 
-// scrubForever runs rounds until ctx ends.
-func (s *Service) scrubForever(ctx context.Context) {
-	for s.set.Scrub.Every > 0 {
-		if err := s.ScrubRound(ctx); err != nil && CodeOf(err) != Conflict {
-			s.upkeep.count(func(st *Stats) { st.ScrubFailures++ })
-			s.logUpkeep(ctx, "the scrub stopped; it goes on later", err)
-		}
-		if rest(ctx, upkeepTick) != nil {
-			return
-		}
+// ScrubWhenDue begins a round of the scrub when one is due, or goes on with the one that was interrupted, to its end. Any
+// number of replicas call it, every minute or so: one of them does the work.
+func (s *Service) ScrubWhenDue(ctx context.Context) error {
+	if reason, err := ReadOnly(ctx, s.meta); err != nil || reason != "" || s.set.Scrub.Every == 0 {
+		return err
 	}
+	err := s.scrubRound(ctx)
+	switch {
+	case CodeOf(err) == Conflict: // another replica is at it
+		return nil
+	case err != nil:
+		s.upkeep.count(func(st *Stats) { st.ScrubFailures++ })
+	}
+	return err
 }
 
-// ScrubRound begins a round when one is due, or goes on with the one that was interrupted, to its end.
-// Errors: Conflict when another replica is at it.
-func (s *Service) ScrubRound(ctx context.Context) error {
+// scrubRound does a round, or the rest of one. Errors: Conflict when another replica is at it.
+func (s *Service) scrubRound(ctx context.Context) error {
 	state, err := s.scrubState(ctx)
 	if err != nil {
 		return err

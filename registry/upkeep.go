@@ -3,7 +3,6 @@ package registry
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -90,58 +89,27 @@ func (u *upkeep) collected(r CollectReport, err error) {
 	})
 }
 
-// upkeepTick is how often a replica looks whether there is something to do.
-const upkeepTick = time.Minute
-
-// Background does the registry's upkeep until ctx ends: it expires, collects and scrubs when their time has come, and
-// finishes a collection that died. Any number of replicas run it; each piece of work is one replica's at a time. Errors are
-// logged, and the work is tried again at the next turn.
-func (s *Service) Background(ctx context.Context) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		s.scrubForever(ctx)
-	}()
-	defer func() { <-done }()
-	for {
-		s.turn(ctx)
-		// Replicas that started together do not all look at once.
-		if rest(ctx, upkeepTick+rand.N(upkeepTick/4)) != nil {
-			return
-		}
-	}
-}
-
 // lastCollection is the setting that says when a collection ended, on whatever replica.
 const lastCollection = "collection-ended"
 
-// turn does what is due.
-func (s *Service) turn(ctx context.Context) {
-	if n, err := s.Expire(ctx); err != nil {
-		s.logUpkeep(ctx, "expired uploads stay", err)
-	} else if n > 0 {
-		s.log.InfoContext(ctx, "expired uploads removed", "count", n)
+// CollectWhenDue collects when the time of the last collection is Settings.Collection.Every ago, and finishes one that died
+// in any case. Any number of replicas call it, every minute or so: one of them does the work.
+func (s *Service) CollectWhenDue(ctx context.Context) error {
+	if reason, err := ReadOnly(ctx, s.meta); err != nil || reason != "" {
+		return err
 	}
 	due, unfinished, err := s.collectionDue(ctx)
 	switch {
 	case err != nil:
 	case due:
 		_, err = s.collect(ctx, auth.Principal{}, CollectOptions{})
-		if err == nil {
-			err = s.meta.Update(ctx, func(tx Tx) error { return putTime(tx, lastCollection, s.now()) })
-		}
 	case unfinished:
 		err = s.finishCollection(ctx)
 	}
-	if err != nil && CodeOf(err) != Conflict { // Conflict: another replica is at it
-		s.logUpkeep(ctx, "a collection failed; the next one goes on", err)
+	if CodeOf(err) == Conflict { // another replica is at it
+		return nil
 	}
-}
-
-func (s *Service) logUpkeep(ctx context.Context, what string, err error) {
-	if ctx.Err() == nil {
-		s.log.ErrorContext(ctx, what, "err", err)
-	}
+	return err
 }
 
 // collectionDue says whether a collection is due by time, and whether one died.
