@@ -26,15 +26,19 @@ func (s *Service) Expire(ctx context.Context) (int, error) {
 	})
 }
 
-// expireSessions aborts the sessions that nobody has written to for Settings.UploadTTL. The upload of such a one began
-// before that and has expired too; a request that has one for itself writes to it all the time.
+// expireSessions aborts the sessions that began Settings.UploadTTL ago, by the registry's clock, which their names tell. One
+// that has another name goes when nobody has written to it for so long, by the store's clock.
 func (s *Service) expireSessions(ctx context.Context) (int, error) {
 	n := 0
 	for session, err := range s.blobs.Uploads(ctx) {
 		if err != nil {
 			return n, err
 		}
-		if s.now().Sub(session.TouchedAt) <= s.set.UploadTTL {
+		since, ok := sessionStart(session.ID)
+		if !ok {
+			since = session.TouchedAt
+		}
+		if s.now().Sub(since) <= s.set.UploadTTL {
 			continue
 		}
 		if err := s.blobs.AbortUpload(ctx, session.ID); err != nil {

@@ -41,6 +41,20 @@ func (u Upload) session() string { return u.ID[:uploadSession] }
 // received is the upload's session as something that was received.
 func (u Upload) received() received { return received{session: u.session()} }
 
+// newSession names a session of the BlobStore that begins now: the unsigned part of an id.
+func newSession(now time.Time) string {
+	return randomHex(uploadRandom) + fmt.Sprintf("%08x", uint32(now.Unix()))
+}
+
+// sessionStart is when a session began, to the second. ok is false for what newSession did not name.
+func sessionStart(session string) (start time.Time, ok bool) {
+	if len(session) != uploadSession {
+		return start, false
+	}
+	seconds, err := strconv.ParseUint(session[uploadStart:], 16, 32)
+	return time.Unix(int64(seconds), 0), err == nil
+}
+
 // uploadKeySetting is where the store keeps the key of upload ids, which all replicas share.
 const uploadKeySetting = "upload-key"
 
@@ -67,7 +81,7 @@ func sharedKey(ctx context.Context, meta MetaStore, setting string) ([]byte, err
 // newUpload makes an upload that lives for Settings.UploadTTL.
 func (s *Service) newUpload(repository, account string) Upload {
 	now := s.now()
-	id := randomHex(uploadRandom) + fmt.Sprintf("%08x", uint32(now.Unix()))
+	id := newSession(now)
 	return Upload{ID: id + s.signUpload(id, repository, account), Repository: repository, Account: account, ExpiresAt: now.Add(s.set.UploadTTL)}
 }
 
@@ -90,11 +104,11 @@ func (s *Service) readUpload(id, repository, account string) (u Upload, ok bool)
 	if !hmac.Equal([]byte(signature), []byte(s.signUpload(unsigned, repository, account))) {
 		return u, false
 	}
-	start, err := strconv.ParseUint(unsigned[uploadStart:], 16, 32)
-	if err != nil {
+	start, ok := sessionStart(unsigned)
+	if !ok {
 		return u, false
 	}
-	u = Upload{ID: id, Repository: repository, Account: account, ExpiresAt: time.Unix(int64(start), 0).Add(s.set.UploadTTL)}
+	u = Upload{ID: id, Repository: repository, Account: account, ExpiresAt: start.Add(s.set.UploadTTL)}
 	return u, s.now().Before(u.ExpiresAt)
 }
 

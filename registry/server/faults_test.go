@@ -3,9 +3,11 @@ package server_test
 import (
 	"bytes"
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -231,6 +233,12 @@ func (t faultyTx) TakeRecipeID(r registry.RecipeID) error {
 func (t faultyTx) LinkBlob(r string, d digest.Descriptor, at time.Time) error {
 	return t.f.step("LinkBlob", func() error { return t.Tx.LinkBlob(r, d, at) })
 }
+func (t faultyTx) PutSmall(d digest.Digest, content []byte, at time.Time) error {
+	return t.f.step("PutSmall", func() error { return t.Tx.PutSmall(d, content, at) })
+}
+func (t faultyTx) Small(d digest.Digest) ([]byte, error) {
+	return stepValue(t.f, "Small", func() ([]byte, error) { return t.Tx.Small(d) })
+}
 func (t faultyTx) PutManifest(m registry.Manifest) error {
 	return t.f.step("PutManifest", func() error { return t.Tx.PutManifest(m) })
 }
@@ -355,12 +363,20 @@ func recipePack(tb testing.TB, name string) map[string]string {
 	return files
 }
 
+// incompressible is text that makes an archive's layer too large to lie beside its row.
+func incompressible() string {
+	b := make([]byte, 40<<10)
+	rand.NewChaCha8([32]byte{}).Read(b)
+	return hex.EncodeToString(b)
+}
+
 // TestPublishOverFailingStores fails every step of a publish in turn, by both ways in (invariant 3): the version is then
 // wholly there or wholly absent, there when the answer was a success, and trying again brings it.
 func TestPublishOverFailingStores(t *testing.T) {
-	for _, way := range []string{"REST", "OCI"} {
+	for _, way := range []string{"REST", "OCI", "REST large", "OCI large"} {
 		for _, when := range []moment{before, after} {
 			t.Run(fmt.Sprint(way, " ", [...]string{"before", "after"}[when]), func(t *testing.T) {
+				way, large := strings.CutSuffix(way, " large")
 				g, f := startFaulty(t)
 				send := func(a artifact, again bool) int {
 					if way == "REST" {
@@ -370,7 +386,11 @@ func TestPublishOverFailingStores(t *testing.T) {
 				}
 				artifacts := map[int]artifact{}
 				steps := eachStep(t, g, f, when, func(n int) int {
-					a, verdict := artifactOf(t, archiveOf(t, recipePack(t, fmt.Sprint("p", n))))
+					files := recipePack(t, fmt.Sprint("p", n))
+					if large {
+						files["notes.txt"] = incompressible()
+					}
+					a, verdict := artifactOf(t, archiveOf(t, files))
 					if !verdict.Allowed {
 						t.Fatal(verdict.Violations)
 					}
@@ -398,7 +418,14 @@ func TestPublishOverFailingStores(t *testing.T) {
 					}
 				})
 				t.Logf("%d steps failed: %s", len(steps), strings.Join(steps, " "))
-				for _, must := range []string{"InsertVersion", "PutTag", "commit", "Update", "ledger.Append", "TakeRecipeID", "blobs.Put"} {
+				musts := []string{"InsertVersion", "PutTag", "commit", "Update", "ledger.Append", "TakeRecipeID", "PutSmall"}
+				switch {
+				case large && way == "REST":
+					musts = append(musts, "blobs.AppendUpload", "blobs.CommitUpload")
+				case large:
+					musts = append(musts, "blobs.Put")
+				}
+				for _, must := range musts {
 					if !slices.Contains(steps, must) {
 						t.Errorf("%s never failed", must)
 					}

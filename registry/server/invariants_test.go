@@ -240,6 +240,7 @@ func TestUploadSessionsExpire(t *testing.T) {
 	patch(old, " more").want(t, 202)
 	g.ahead.Add(int64(2 * time.Hour))
 	patch(old, " too late").refused(t, "/v2/", 404)
+	patch(young, "by").want(t, 202)
 	if got := len(g.staging()); got != 2 {
 		t.Errorf("%d sessions before they are swept, want 2", got)
 	}
@@ -249,7 +250,7 @@ func TestUploadSessionsExpire(t *testing.T) {
 	if got := len(g.staging()); got != 1 {
 		t.Errorf("%d sessions after, want the young one", got)
 	}
-	patch(young, "bytes").want(t, 202)
+	patch(young, "tes").want(t, 202)
 	g.do(call{as: "alice", method: "PUT", path: young + "?digest=" + digest.FromBytes([]byte("bytes")).String()}).want(t, 201)
 	if got := g.staging(); len(got) > 0 {
 		t.Errorf("left: %q", got)
