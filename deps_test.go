@@ -22,7 +22,7 @@ var layers = [][]string{
 	{"cli"},
 	{"cli/"},
 	{"registry/server"},
-	{"registry/client", "registry/oci"},
+	{"registry/client", "registry/oci", "registry/moving"},
 	{"registry/api"},
 	{"registry/api/wire", "registry/httperr", "registry/blobstore", "registry/metastore", "registry/trust", "registry/auth/oidc"},
 	{"registry"},

@@ -22,6 +22,7 @@ func (a app) admin() *cobra.Command {
 	key.AddCommand(a.keyShow())
 	catalog := &cobra.Command{Use: "catalog", Short: "What client releases ship", Args: cobra.NoArgs}
 	catalog.AddCommand(a.catalogImport())
+	cmd.AddCommand(a.backup(), a.restore(), a.migrate(), a.readOnly())
 	cmd.AddCommand(account, token, key, catalog)
 	return cmd
 }

@@ -18,9 +18,6 @@ func (a *API) GetReadOnly(c *gin.Context) error {
 	return nil
 }
 
-// defaultReason is what clients are told when the administrator gave no reason.
-const defaultReason = "an administrator made it read-only"
-
 // PutReadOnly serves PUT /api/admin/read-only {read_only, reason}.
 func (a *API) PutReadOnly(c *gin.Context) error {
 	var in wire.ReadOnly
@@ -31,7 +28,7 @@ func (a *API) PutReadOnly(c *gin.Context) error {
 	case !in.ReadOnly:
 		in.Reason = ""
 	case in.Reason == "":
-		in.Reason = defaultReason
+		in.Reason = wire.DefaultReadOnlyReason
 	}
 	if err := a.svc.SetReadOnly(c.Request.Context(), caller(c), in.Reason); err != nil {
 		return err

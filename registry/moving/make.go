@@ -38,6 +38,20 @@ type Options struct {
 	Moved func(bytes int64) // bytes that were
 }
 
+// withDefaults is o with functions that do nothing where there are none.
+func (o Options) withDefaults() Options {
+	if o.Log == nil {
+		o.Log = func(string) {}
+	}
+	if o.Found == nil {
+		o.Found = func(int64) {}
+	}
+	if o.Moved == nil {
+		o.Moved = func(int64) {}
+	}
+	return o
+}
+
 // rounds is how often a backup begins anew because a collection removed blobs of its snapshot meanwhile.
 const rounds = 5
 
@@ -60,7 +74,7 @@ func Make(ctx context.Context, src Source, dir string, opt Options) (Manifest, e
 		return Manifest{}, err
 	}
 	defer to.Close()
-	m := &maker{src: src, dir: dir, opt: opt, from: from, to: to}
+	m := &maker{src: src, dir: dir, opt: opt.withDefaults(), from: from, to: to}
 	for round := 1; ; round++ {
 		made, err := m.round(ctx)
 		if err != nil {

@@ -61,6 +61,8 @@ const (
 // change that came later would be lost. Errors: Conflict when the target holds another registry, or one that was moved there
 // already; DigestInvalid when something that the metadata name is at neither place.
 func Migrate(ctx context.Context, from, to Form, opt MigrateOptions) (Migrated, error) {
+	shown := Options{Log: opt.Log, Found: opt.Found, Moved: opt.Moved}.withDefaults()
+	opt.Log, opt.Found, opt.Moved = shown.Log, shown.Found, shown.Moved
 	m := &migration{from: from, to: to, opt: opt, there: map[digest.Digest]bool{}}
 	if m.opt.Jobs <= 0 {
 		m.opt.Jobs = 4

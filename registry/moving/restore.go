@@ -20,6 +20,7 @@ type Target struct {
 	Data     string
 	Database string
 	Ledger   string
+	Blobs    string // the folder that gets blobs/
 	Marker   string // the file that stands while the directory is not whole; no server starts there
 }
 
@@ -27,6 +28,7 @@ type Target struct {
 // of the same backup, which then goes on. ledger, unless "", is a newer ledger file: the versions in it stay taken. Every
 // byte is verified; the database comes last, and the marker goes when all is there and durable.
 func Restore(ctx context.Context, dir string, t Target, ledger string, opt Options) (Manifest, error) {
+	opt = opt.withDefaults()
 	m, err := Read(dir)
 	if err != nil {
 		return m, err
@@ -39,7 +41,7 @@ func Restore(ctx context.Context, dir string, t Target, ledger string, opt Optio
 		return m, err
 	}
 	defer from.Close()
-	to, err := blobfs.Open(t.Data)
+	to, err := blobfs.Open(t.Blobs)
 	if err != nil {
 		return m, err
 	}

@@ -25,7 +25,7 @@ const (
 
 // lockData makes the data directory and takes it for this process. The lock ends with the process, however it ends.
 func lockData(dir string) (release func() error, err error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := errors.Join(os.MkdirAll(dir, 0o700), checkRestored(dir)); err != nil {
 		return nil, err
 	}
 	f, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_CREATE|os.O_RDWR, 0o600)
