@@ -84,6 +84,24 @@ func (s *Service) Fsck(ctx context.Context, p auth.Principal, opt FsckOptions) (
 	return c.report, nil
 }
 
+// FsckFrom is Fsck with a source that is named (Deps.Source); "" is none. Errors: as Fsck; Invalid.
+func (s *Service) FsckFrom(ctx context.Context, p auth.Principal, from string, opt FsckOptions) (FsckReport, error) {
+	if from == "" {
+		return s.Fsck(ctx, p, opt)
+	}
+	if err := s.authorize(ctx, p, auth.CheckContent, "", "the registry"); err != nil {
+		return FsckReport{}, err
+	}
+	if s.source == nil {
+		return FsckReport{}, Errorf(Invalid, "from: this registry repairs from nowhere")
+	}
+	var err error
+	if opt.From, err = s.source(from); err != nil {
+		return FsckReport{}, err
+	}
+	return s.Fsck(ctx, p, opt)
+}
+
 // check is one run.
 type check struct {
 	s      *Service

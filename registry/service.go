@@ -23,6 +23,8 @@ type Deps struct {
 	Now    func() time.Time // nil is time.Now
 	// Decided is told every decision of a gate that a caller is told, for statistics. nil tells nobody.
 	Decided func(rule.Decision)
+	// Source opens what a repair fetches bytes from; nil: nothing is repaired.
+	Source func(from string) (RepairSource, error)
 	// Alone says that no other process works on the stores: what a Service of a process that ended was doing is over.
 	Alone bool
 	// Workloads verifies the identity documents of programs; nil accepts none.
@@ -94,6 +96,7 @@ type Service struct {
 	inspections chan struct{} // bounds archives being read
 	decided     func(rule.Decision)
 	upkeep      upkeep
+	source      func(from string) (RepairSource, error)
 
 	tokenKey  bearer.Key // signs the tokens of the token endpoint
 	workloads WorkloadVerifier
@@ -121,6 +124,7 @@ func New(ctx context.Context, d Deps, set Settings) (*Service, error) {
 		return s, err
 	}
 	s.workloads, s.upkeep.alone = d.Workloads, d.Alone
+	s.source = d.Source
 	s.always = s.meta
 	s.meta = writable{s.meta}
 	return s, s.openLedger(ctx)

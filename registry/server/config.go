@@ -44,9 +44,33 @@ type Config struct {
 	ImageHosts []string           `yaml:"image_hosts" doc:"registry hosts of images that jobs may run; * allows all, *.example.org a domain"`
 	WarnRules  []string           `yaml:"warn_rules" doc:"rules of ours, stricter than the real clients, that only warn (sf rules lists them). A rule of the clients, or one whose breach would harm others, can't be named"`
 
+	Collection Collection               `yaml:"collection"`
+	Scrub      Scrub                    `yaml:"scrub"`
+	Retention  []registry.RetentionRule `yaml:"retention" doc:"what repositories without packs keep: a list of repositories (a pattern), keep_tags, keep_for, keep, untagged_after (docs/operations.md); the first that names a repository counts. Unset means everything"`
+	Quota      Quota                    `yaml:"quota"`
+
 	Limits Limits `yaml:"limits"`
 
 	sources map[string]string // where each key that was set comes from
+}
+
+// Collection is when the registry removes by itself what nothing names.
+type Collection struct {
+	Every time.Duration `yaml:"every" doc:"between two garbage collections"`
+	Grace time.Duration `yaml:"grace" doc:"what was pushed no longer ago is never collected: a push must end within it"`
+}
+
+// Scrub is how the registry reads again what it holds.
+type Scrub struct {
+	Every time.Duration `yaml:"every" doc:"between two rounds in which everything is read again and compared with its digest"`
+	Rate  int64         `yaml:"rate" doc:"bytes a second that it reads at most"`
+}
+
+// Quota is what an owner may hold that has no quota of its own.
+type Quota struct {
+	Bytes     int64 `yaml:"bytes" doc:"bytes that an owner may hold, each digest counted once; unset means no limit. sf admin quota sets another for one owner"`
+	Versions  int64 `yaml:"versions" doc:"versions of packs that an owner may hold; unset means no limit"`
+	Manifests int64 `yaml:"manifests" doc:"manifests that an owner may hold; unset means no limit"`
 }
 
 // Limits are the limits that an administrator may change. Those of packs are fixed (admission/limit).
@@ -74,6 +98,8 @@ func defaults() Config {
 		Listen: DefaultListen, LogFormat: "auto", LogLevel: "info", DrainTimeout: time.Minute,
 		RobotTTL: set.RobotTTL,
 		Profiles: set.Profiles, ImageHosts: set.ImageHosts,
+		Collection: Collection{Every: set.Collection.Every, Grace: set.Collection.Grace},
+		Scrub:      Scrub{Every: set.Scrub.Every, Rate: set.Scrub.Rate},
 		Limits: Limits{
 			MaxBlobBytes: set.MaxBlob, UploadTTL: set.UploadTTL, PreviewTTL: set.PreviewTTL, LeaseTTL: set.LeaseTTL, ReceiptTTL: set.ReceiptTTL,
 			Connections: 4096, Requests: 256, Transfers: 128,

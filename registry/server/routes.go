@@ -41,6 +41,13 @@ func routes(a *api.API) []route {
 		{http.MethodGet, "/api/admin/namespaces", auth.ManageAccounts, a.ListNamespaces},
 		{http.MethodPut, "/api/admin/namespaces", auth.ManageAccounts, a.PutNamespace},
 		{http.MethodDelete, "/api/admin/namespaces", auth.ManageAccounts, a.DeleteNamespace},
+		{http.MethodPost, "/api/gc", auth.CollectContent, a.Collect},
+		{http.MethodPost, "/api/admin/fsck", auth.CheckContent, a.Fsck},
+		{http.MethodGet, "/api/admin/scrub", auth.CheckContent, a.GetScrub},
+		{http.MethodGet, "/api/admin/owners", auth.ManageQuotas, a.ListOwners},
+		{http.MethodGet, "/api/admin/owners/:owner/quota", auth.ManageQuotas, a.GetOwnerQuota},
+		{http.MethodPut, "/api/admin/owners/:owner/quota", auth.ManageQuotas, a.PutOwnerQuota},
+		{http.MethodDelete, "/api/admin/owners/:owner/quota", auth.ManageQuotas, a.DeleteOwnerQuota},
 		{http.MethodGet, "/api/admin/read-only", auth.ManageAccounts, a.GetReadOnly},
 		{http.MethodPut, "/api/admin/read-only", auth.ManageAccounts, a.PutReadOnly},
 

@@ -111,6 +111,8 @@ func (s *Server) tasks() []task {
 			}
 			return err
 		}},
+		{"collect", time.Minute, s.svc.CollectWhenDue},
+		{"scrub", time.Minute, s.svc.ScrubWhenDue},
 		{"audit", time.Minute, func(ctx context.Context) error {
 			s.svc.SettleRefusals(ctx, false)
 			return nil

@@ -13,6 +13,7 @@ import (
 	"github.com/gatehouse-registry/gatehouse/registry"
 	"github.com/gatehouse-registry/gatehouse/registry/blobstore/fs"
 	"github.com/gatehouse-registry/gatehouse/registry/blobstore/s3"
+	"github.com/gatehouse-registry/gatehouse/registry/client"
 	"github.com/gatehouse-registry/gatehouse/registry/metastore"
 	"github.com/gatehouse-registry/gatehouse/registry/trust"
 )
@@ -51,7 +52,7 @@ func (s *Server) openStores(ctx context.Context, set registry.Settings, change f
 	if set.RegistryID, err = registry.Identity(ctx, meta); err != nil {
 		return err
 	}
-	deps := registry.Deps{Blobs: blobs, Meta: meta, Ledger: ledger, Signer: keys, Log: s.log, Decided: s.metrics.decided}
+	deps := registry.Deps{Blobs: blobs, Meta: meta, Ledger: ledger, Signer: keys, Log: s.log, Decided: s.metrics.decided, Alone: !s.config.postgres(), Source: client.OpenSource}
 	if deps.Workloads, err = s.config.workloads(); err != nil {
 		return err
 	}
