@@ -8,7 +8,7 @@ LDFLAGS := -s -w -X github.com/gatehouse-registry/gatehouse/cli.Version=$(VERSIO
 FUZZTIME ?= 10s
 export CGO_ENABLED ?= 0
 
-.PHONY: build demo test race fuzz bench accept lint clean
+.PHONY: build demo test race fuzz bench accept conformance soak lint clean
 
 build: ## the one static binary
 	$(GO) build -trimpath -tags $(TAGS) -ldflags '$(LDFLAGS)' -o $(BIN) ./cli/sf
@@ -30,8 +30,14 @@ fuzz: ## every native fuzz target, FUZZTIME each
 bench: ## benchmarks as ratios against a floor of the same run
 	$(GO) test -tags $(TAGS) -run '^$$' -bench . -benchtime 1s ./digest/... ./admission/... ./registry/...
 
-accept: build ## the unmodified clients of both platforms; needs python3 >= 3.11, git and a Python index
-	sh scripts/accept.sh $(BIN)
+accept: build ## the unmodified clients of both platforms and of OCI; needs python3 >= 3.11, git, skopeo, podman, a Python index, a Go proxy
+	GO='$(GO)' sh scripts/accept.sh $(BIN)
+
+conformance: build ## the official OCI conformance program, embedded and on PostgreSQL + S3
+	GO='$(GO)' sh scripts/conformance.sh $(BIN)
+
+soak: ## an hour of crashes, collections and races; SOAK_MINUTES, SOAK_KILLS and SOAK_ROUNDS change the lengths
+	GO='$(GO)' sh scripts/soak.sh '$(TAGS)'
 
 lint:
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo "gofmt would change these files"; exit 1; }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,10 +10,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -23,7 +19,6 @@ import (
 	"github.com/gatehouse-registry/gatehouse/admission/name"
 	"github.com/gatehouse-registry/gatehouse/registry"
 	"github.com/gatehouse-registry/gatehouse/registry/client"
-	"github.com/gatehouse-registry/gatehouse/registry/server"
 )
 
 // How many publishes the server is killed in; GATEHOUSE_CRASH_PUBLISHES sets another number.
@@ -32,9 +27,6 @@ const (
 	crashPublishesShort = 50
 	crashTogether       = 4 // publishes at a time, by both routes
 )
-
-// publishSeconds bounds the wait for a server that starts, or for one publish.
-const publishSeconds = 30
 
 // attempt is one publish and what became of it.
 type attempt struct {
@@ -53,7 +45,7 @@ type crash struct {
 	t      *testing.T
 	data   string
 	random *rand.Rand
-	cmd    *exec.Cmd
+	server *process
 	client *client.Client
 	token  string
 }
@@ -104,69 +96,26 @@ func TestKilledServer(t *testing.T) {
 }
 
 func publishesToKill(t *testing.T) int {
-	if text := os.Getenv("GATEHOUSE_CRASH_PUBLISHES"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 {
-			t.Fatalf("GATEHOUSE_CRASH_PUBLISHES=%q is no number of publishes", text)
-		}
-		return n
-	}
+	usual := crashPublishes
 	if testing.Short() {
-		return crashPublishesShort
+		usual = crashPublishesShort
 	}
-	return crashPublishes
+	return countFrom(t, "GATEHOUSE_CRASH_PUBLISHES", usual)
 }
 
 // start starts the server on what the last one left, and waits until it answers.
 func (c *crash) start() {
 	c.t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	address := filepath.Join(c.data, server.AddressFile)
-	if err := os.Remove(address); err != nil && !errors.Is(err, os.ErrNotExist) { // a killed server leaves it
-		c.t.Fatal(err)
-	}
-	var log bytes.Buffer
-	c.cmd = exec.Command(self, "serve", "--data", c.data, "--listen", "127.0.0.1:0")
-	c.cmd.Env, c.cmd.Stderr = append(os.Environ(), asCommand+"=1"), &log
-	if err := c.cmd.Start(); err != nil {
-		c.t.Fatal(err)
-	}
-	for deadline := time.Now().Add(publishSeconds * time.Second); ; time.Sleep(2 * time.Millisecond) {
-		if text, err := os.ReadFile(address); err == nil {
-			c.connect(strings.TrimSpace(string(text)))
-			return
-		}
-		if time.Now().After(deadline) {
-			c.kill()
-			c.t.Fatalf("the server does not start:\n%s", log.String())
-		}
-	}
+	c.server = startProcess(c.t, c.data, nil)
+	c.token = c.server.adminToken(c.t)
+	c.client = c.server.connect(c.t, c.token)
 }
 
-func (c *crash) connect(address string) {
-	c.t.Helper()
-	token, err := os.ReadFile(filepath.Join(c.data, server.AdminTokenFile))
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	c.token = strings.TrimSpace(string(token))
-	c.client, err = client.New(client.Options{Server: address, Account: registry.AdminAccount, Token: c.token, UserAgent: "crash-test"})
-	if err != nil {
-		c.t.Fatal(err)
-	}
-}
-
-// kill ends the server as a power cut would, as far as a process can tell.
 func (c *crash) kill() {
-	if c.cmd == nil {
-		return
+	if c.server != nil {
+		c.server.kill()
+		c.server = nil
 	}
-	c.cmd.Process.Kill() // it may have ended by itself, which the next start shows
-	c.cmd.Wait()
-	c.cmd = nil
 }
 
 // makeAttempts makes packs that nobody has published, with some bytes of their own to write.
@@ -175,30 +124,34 @@ func (c *crash) makeAttempts(from int) []*attempt {
 	batch := make([]*attempt, crashTogether)
 	for i := range batch {
 		n := from + i
-		dir := filepath.Join(c.t.TempDir(), "pack")
 		noise := make([]byte, 1+c.random.IntN(256<<10))
 		for j := range noise {
 			noise[j] = byte(c.random.Uint32())
 		}
-		for file, content := range map[string][]byte{
-			"plugin.yaml":    fmt.Appendf(nil, "schema: forge/plugin/v1\nname: crash-%d\nversion: \"1.%d\"\nkind: algorithm\nentrypoint: crash_patch:install\n", n%7, n),
-			"crash_patch.py": []byte("def install(params, **context):\n    pass\n"), "noise.bin": noise,
-		} {
-			if err := os.MkdirAll(dir, 0o755); err != nil {
-				c.t.Fatal(err)
-			}
-			if err := os.WriteFile(filepath.Join(dir, file), content, 0o644); err != nil {
-				c.t.Fatal(err)
-			}
-		}
-		art, err := buildArtifact(dir, admission.CheckOptions{})
-		if err != nil {
-			c.t.Fatal(err)
-		}
-		c.t.Cleanup(func() { art.close() })
-		batch[i] = &attempt{art: art, rest: i%2 == 1}
+		batch[i] = makeAttempt(c.t, fmt.Sprintf("crash-%d", n%7), fmt.Sprintf("1.%d", n), noise)
+		batch[i].rest = i%2 == 1
 	}
 	return batch
+}
+
+// makeAttempt makes a pack with some bytes of its own.
+func makeAttempt(t *testing.T, packName, version string, noise []byte) *attempt {
+	t.Helper()
+	dir := t.TempDir()
+	for file, content := range map[string][]byte{
+		"plugin.yaml":    fmt.Appendf(nil, "schema: forge/plugin/v1\nname: %s\nversion: %q\nkind: algorithm\nentrypoint: crash_patch:install\n", packName, version),
+		"crash_patch.py": []byte("def install(params, **context):\n    pass\n"), "noise.bin": noise,
+	} {
+		if err := os.WriteFile(filepath.Join(dir, file), content, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	art, err := buildArtifact(dir, admission.CheckOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { art.close() })
+	return &attempt{art: art}
 }
 
 // timeOf is how long a batch takes when nobody disturbs it.
@@ -215,7 +168,7 @@ func (c *crash) timeOf(batch []*attempt) time.Duration {
 
 // publishAndKill kills the server that long after a batch began.
 func (c *crash) publishAndKill(batch []*attempt, after time.Duration) {
-	process := c.cmd.Process
+	process := c.server.cmd.Process
 	timer := time.AfterFunc(after, func() { process.Kill() })
 	defer timer.Stop()
 	for i, err := range c.publishAll(batch) {
@@ -235,7 +188,9 @@ func (c *crash) publishAll(batch []*attempt) []error {
 }
 
 // publish publishes over the attempt's route.
-func (c *crash) publish(a *attempt) error {
+func (c *crash) publish(a *attempt) error { return publishAttempt(c.client, c.token, a) }
+
+func publishAttempt(to *client.Client, token string, a *attempt) error {
 	ctx, cancel := context.WithTimeout(context.Background(), publishSeconds*time.Second)
 	defer cancel()
 	if !a.rest {
@@ -243,7 +198,7 @@ func (c *crash) publish(a *attempt) error {
 		if err != nil {
 			return err
 		}
-		_, err = c.client.Push(ctx, repository, a.art.pack.Manifest.Version, a.art.Artifact, nil)
+		_, err = to.Push(ctx, repository, a.art.pack.Manifest.Version, a.art.Artifact, nil)
 		return err
 	}
 	body, err := a.art.Open()
@@ -251,12 +206,12 @@ func (c *crash) publish(a *attempt) error {
 		return err
 	}
 	defer body.Close()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.client.Server()+"/api/plugins/publish", body)
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, to.Server()+"/api/plugins/publish", body)
 	if err != nil {
 		return err
 	}
 	req.ContentLength = a.art.Layer.Size
-	req.Header.Set("Authorization", "Bearer "+c.token)
+	req.Header.Set("Authorization", "Bearer "+token)
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return err
@@ -268,6 +223,8 @@ func (c *crash) publish(a *attempt) error {
 		return err
 	case res.StatusCode == http.StatusConflict:
 		return registry.Errorf(registry.VersionImmutable, "%s", answer)
+	case res.StatusCode == http.StatusServiceUnavailable || res.StatusCode == http.StatusTooManyRequests:
+		return registry.Errorf(registry.Unavailable, "%s", answer)
 	case res.StatusCode != http.StatusOK:
 		return fmt.Errorf("%s: %s", res.Status, answer)
 	}
@@ -294,10 +251,11 @@ func (c *crash) settled(a *attempt) (there bool) {
 	if err := p.same("publish", a.art.pack.Content(), a.art.pack.Tree()); err != nil {
 		c.t.Error(err)
 	}
-	dir := filepath.Join(c.t.TempDir(), "pulled")
-	if err := os.Mkdir(dir, 0o755); err != nil {
+	dir, err := os.MkdirTemp(c.t.TempDir(), "pulled")
+	if err != nil {
 		c.t.Fatal(err)
 	}
+	defer os.RemoveAll(dir)
 	quiet := app{env: &Env{Err: io.Discard}}
 	if err := quiet.unpackInto(ctx, c.client, p, dir, admission.Policy{}); err != nil {
 		c.t.Errorf("%s is there and can't be read: %v", a.ref(), err)

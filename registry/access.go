@@ -64,6 +64,24 @@ func (s *Service) canRead(tx Tx, p auth.Principal, repository string) (bool, err
 	return false, err
 }
 
+// canMountFrom is canRead for the source of a mount. Clients fetch a bearer token for the repository that they push to, and
+// name no source when they ask for any: what every account may read, the account behind such a token may mount too.
+func (s *Service) canMountFrom(tx Tx, p auth.Principal, source string) (bool, error) {
+	ok, err := s.canRead(tx, p, source)
+	if ok || err != nil || p.Grant == nil {
+		return ok, err
+	}
+	access, err := tx.RepositoryAccess(source, p.Namespace())
+	if errors.Is(err, ErrNameUnknown) || access.Private {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	p.Grant = nil
+	return s.canRead(tx, p, source)
+}
+
 func (s *Service) checkRead(ctx context.Context, p auth.Principal, repository string, look accessLookup) error {
 	if p.Anonymous() {
 		return s.checkAnonymous(p, repository, look)

@@ -104,7 +104,7 @@ func (s *Service) mountSource(tx Tx, p auth.Principal, from string, d digest.Dig
 	if from == "" {
 		return s.mountAnywhere(tx, p, d)
 	}
-	if ok, err := s.canRead(tx, p, from); !ok || err != nil {
+	if ok, err := s.canMountFrom(tx, p, from); !ok || err != nil {
 		return digest.Descriptor{}, err
 	}
 	desc, err := tx.LinkedBlob(from, d)
@@ -121,7 +121,7 @@ func (s *Service) mountAnywhere(tx Tx, p auth.Principal, d digest.Digest) (diges
 		return digest.Descriptor{}, err
 	}
 	for _, name := range names {
-		if ok, err := s.canRead(tx, p, name); err != nil {
+		if ok, err := s.canMountFrom(tx, p, name); err != nil {
 			return digest.Descriptor{}, err
 		} else if ok {
 			return tx.LinkedBlob(name, d)

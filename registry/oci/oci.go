@@ -117,7 +117,17 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request) error {
 		}
 		return err
 	}
-	return handlers[q.Kind](h, &exchange{Request: q, ctx: r.Context(), p: p, w: w, r: r})
+	err = handlers[q.Kind](h, &exchange{Request: q, ctx: r.Context(), p: p, w: w, r: r})
+	if r.Method == http.MethodHead && registry.CodeOf(err) == registry.Denied {
+		return unseen(q.Repository, err)
+	}
+	return err
+}
+
+// unseen is the answer to HEAD where GET says that the caller may not read. Clients push by asking with HEAD first, and such
+// an answer has no body: at 403 they give up with nothing to show, at 404 they go on and show why they may not write.
+func unseen(repository string, denied error) error {
+	return &registry.Error{Code: registry.NameUnknown, Message: "there is nothing in " + registry.Shown(repository) + " that you may read", Err: denied}
 }
 
 // ping tells a client that it is signed in.

@@ -59,6 +59,10 @@ func cosign(r *round) {
 	r.shows("verify a version", []string{"were verified"}, cosignCommand(r, "verify", cosignVerify, []string{r.pack() + ":1.2.0"})...)
 	r.shows("verify a version by the tag scheme", []string{"were verified"}, cosignCommand(r, "verify", cosignVerify, []string{"--new-bundle-format=false", r.pack() + ":1.2.0"})...)
 
+	in := func(account string) []string {
+		return []string{"cosign", "login", r.host, "-u", account, "--password-stdin"}
+	}
+	hides(r, r.repo("img"), in, notThere, cosignCommand(r, "verify", cosignVerify, []string{r.repo("img") + ":v1"})...)
 	r.ok("copy an image with its signatures", cosignCommand(r, "copy", []string{r.repo("img") + ":v1", r.repo("copied") + ":v1"})...)
 	r.shows("verify the copy", []string{"were verified"}, cosignCommand(r, "verify", cosignVerify, []string{"--new-bundle-format=false", r.repo("copied") + ":v1"})...)
 	r.ok("remove signatures", cosignCommand(r, "clean", []string{"--force", r.repo("copied") + ":v1"})...)

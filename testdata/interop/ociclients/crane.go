@@ -13,7 +13,7 @@ func crane(r *round) {
 	img, copied := r.repo("img"), r.repo("copied")
 	r.refused("a push before signing in", headOnly, "crane", "push", "image", img+":v1")
 	r.with("wrong").ok("crane stores a wrong password", "crane", "auth", "login", r.host, "-u", "alice", "--password-stdin")
-	r.refused("a push with it", headOnly, "crane", "push", "image", img+":v1")
+	r.refused("a push with it", badSignIn, "crane", "push", "image", img+":v1")
 	r.with(r.people.alice).ok("sign in", "crane", "auth", "login", r.host, "-u", "alice", "--password-stdin")
 
 	r.ok("push", "crane", "push", "image", img+":v1")
@@ -46,6 +46,11 @@ func crane(r *round) {
 	r.refused("move a version's tag", []string{"versions never change"}, "crane", "tag", r.pack()+":1.2.0", "stable")
 	r.refused("delete a version", versionStays, "crane", "delete", r.pack()+"@"+r.tagged("pack"))
 
+	in := func(account string) []string {
+		return []string{"crane", "auth", "login", r.host, "-u", account, "--password-stdin"}
+	}
+	hides(r, img, in, notThere, "crane", "manifest", img+":v1")
+	robot(r, in, func(repository string) []string { return []string{"crane", "push", "image", repository + ":v1"} })
 	r.ok("delete a tag", "crane", "delete", copied+":v1")
 	r.ok("delete a manifest", "crane", "delete", img+"@"+r.tagged("image"))
 	r.refused("pull what was deleted", []string{"MANIFEST_UNKNOWN"}, "crane", "manifest", img+":v1")

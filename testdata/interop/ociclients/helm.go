@@ -19,7 +19,7 @@ func helmTLS(r *round) {
 func helm(r *round) {
 	charts := "oci://" + r.repo("charts")
 	helmChart(r)
-	r.refused("a push before signing in", noPassword, "helm", "push", "--plain-http", "demo-0.1.0.tgz", charts)
+	r.refused("a push before signing in", headOnly, "helm", "push", "--plain-http", "demo-0.1.0.tgz", charts)
 	r.with("wrong").refused("a wrong password", badSignIn, "helm", "registry", "login", r.host, "--plain-http", "-u", "alice", "--password-stdin")
 	r.with(r.people.alice).ok("sign in", "helm", "registry", "login", r.host, "--plain-http", "-u", "alice", "--password-stdin")
 	pushed := r.shows("push", []string{"Digest: sha256:"}, "helm", "push", "--plain-http", "demo-0.1.0.tgz", charts)
@@ -37,6 +37,13 @@ func helm(r *round) {
 	r.refused("pull what never was", []string{"not found"}, "helm", "pull", "--plain-http", charts+"/never", "--version", "0.1.0")
 	r.refused("push below another's name", notYours("bob/charts/demo"), "helm", "push", "--plain-http", "demo-0.1.0.tgz", "oci://"+r.foreign("charts"))
 
+	in := func(account string) []string {
+		return []string{"helm", "registry", "login", r.host, "--plain-http", "-u", account, "--password-stdin"}
+	}
+	hides(r, r.repo("charts/demo"), in, []string{"not found"}, "helm", "show", "chart", "--plain-http", charts+"/demo", "--version", "0.1.0")
+	robot(r, in, func(repository string) []string {
+		return []string{"helm", "push", "--plain-http", "demo-0.1.0.tgz", "oci://" + repository}
+	})
 	r.with(r.people.alice).ok("sign in with crane", "crane", "auth", "login", r.host, "-u", "alice", "--password-stdin")
 	r.ok("publish a pack with crane", "crane", "push", "pack", r.pack()+":1.2.0")
 	r.ok("create a chart of that name", "helm", "create", r.packName())
@@ -44,5 +51,5 @@ func helm(r *round) {
 	r.refused("push a chart among packs", packsOnly, "helm", "push", "--plain-http", r.packName()+"-0.1.0.tgz", "oci://"+r.host+"/alice")
 	r.ok("sign out with crane", "crane", "auth", "logout", r.host) // helm looks there too
 	r.ok("sign out", "helm", "registry", "logout", r.host)
-	r.refused("a push after signing out", noPassword, "helm", "push", "--plain-http", "demo-0.1.0.tgz", charts)
+	r.refused("a push after signing out", headOnly, "helm", "push", "--plain-http", "demo-0.1.0.tgz", charts)
 }

@@ -1,7 +1,7 @@
 // Command ociclients drives the unmodified OCI clients (oras, crane, regctl, cosign, helm, skopeo, podman) against a fresh
 // `sf serve`: sign in, push, pull by tag and digest, copy, list, attach, sign, delete, and what a refusal looks like on each
-// client's screen: the message of the rule must stand there. One round goes over plain HTTP, one over TLS with an authority
-// of its own. The last line is "N passed, N failed"; the exit code is 0 only when nothing failed.
+// client's screen: the message of the rule must stand there. One round goes over plain HTTP with tokens, a short one over TLS
+// with an authority of its own, and a short one over TLS with Basic alone. The last line is "N passed, N failed"; the exit code is 0 only when nothing failed.
 //
 //	go run ./testdata/interop/ociclients -sf bin/sf -bin "$(sh scripts/clients.sh go)"
 package main
@@ -122,19 +122,31 @@ func runRound(ctx context.Context, o options, dir string, tls bool, sum *count) 
 	if err != nil {
 		return err
 	}
+	if !tls {
+		return everyClient(ctx, o, dir, registry, people, sum, func(c client) func(*round) { return c.run })
+	}
+	short := func(c client) func(*round) { return c.tls }
+	if err := everyClient(ctx, o, dir, registry, people, sum, short); err != nil {
+		return err
+	}
+	basic, end, err := registry.OnlyBasic()
+	if err != nil {
+		return err
+	}
+	return errors.Join(everyClient(ctx, o, filepath.Join(dir, "basic"), basic, people, sum, short), end())
+}
+
+// everyClient lets the clients work with a registry, one after another.
+func everyClient(ctx context.Context, o options, dir string, reg *serving.Registry, p people, sum *count, what func(client) func(*round)) error {
 	for _, c := range clients {
 		if !slices.Contains(o.clients, c.name) {
 			continue
 		}
-		r, err := newRound(ctx, o, c.name, dir, registry, people, sum)
+		r, err := newRound(ctx, o, c.name, dir, reg, p, sum)
 		if err != nil {
 			return err
 		}
-		if tls {
-			c.tls(r)
-		} else {
-			c.run(r)
-		}
+		what(c)(r)
 	}
 	return nil
 }

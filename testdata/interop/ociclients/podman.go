@@ -42,6 +42,11 @@ func podman(r *round) {
 	r.ok("push the index", podman("manifest", "push", plain, "--all", r.repo("index")+":v1", "docker://"+r.repo("index")+":v1")...)
 	r.same("the image pulled through the index", "sha256:"+strings.TrimSpace(r.ok("pull through the index", podman("pull", "-q", plain, r.repo("index")+":v1")...)), id)
 
+	in := func(account string) []string {
+		return podman("login", plain, r.host, "-u", account, "--password-stdin")
+	}
+	hides(r, img, in, notThere, podman("pull", plain, img+":v1")...)
+	robot(r, in, func(repository string) []string { return podman("push", plain, img+":v1", repository+":v1") })
 	r.refused("pull what never was", notThere, podman("pull", plain, r.repo("never")+":v1")...)
 	r.refused("push below another's name", notYours("bob/img"), podman("push", plain, img+":v1", r.foreign("img")+":v1")...)
 	r.ok("publish a pack with skopeo", "skopeo", "copy", "--dest-tls-verify=false", "oci:pack:1.2.0", "docker://"+r.pack()+":1.2.0")

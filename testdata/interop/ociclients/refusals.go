@@ -2,10 +2,10 @@ package main
 
 // What must stand on the screen when the registry refuses. The texts are parts of our rules' messages.
 var (
-	badSignIn    = []string{"the token is not valid"}
+	badToken     = []string{"the token is not valid"} // the same with Basic, where every request carries the password
+	badSignIn    = []string{"the account or its password is wrong"}
 	signInFirst  = []string{"authentication required"}
-	headOnly     = []string{"401"}                        // of a client that asks by HEAD first: such an answer has no body to show
-	noPassword   = []string{"basic credential not found"} // of oras-go, which has nothing to answer a challenge with
+	headOnly     = []string{"401"} // of a client that asks by HEAD first: such an answer has no body to show
 	wrongTag     = []string{"refused by the publish gate", `the tag is "9.9.9"`, "publish.version.tag"}
 	versionTaken = []string{"refused by the publish gate", "versions never change", "Its bytes differ", "Raise the version"}
 	versionStays = []string{"versions are immutable and can't be deleted"}

@@ -53,6 +53,15 @@ func regctl(r *round) {
 	r.refused("delete a version", versionStays, "regctl", "manifest", "delete", r.pack()+"@"+r.tagged("pack"))
 	r.refused("delete a version's tag", []string{"can't be"}, "regctl", "tag", "rm", r.pack()+":1.2.0")
 
+	r.as("bob").ok("allow plain HTTP to another", "regctl", "registry", "set", r.host, "--tls", "disabled", "--skip-check")
+	r.as("robot").ok("allow plain HTTP to a robot", "regctl", "registry", "set", r.host, "--tls", "disabled", "--skip-check")
+	in := func(account string) []string {
+		return []string{"regctl", "registry", "login", r.host, "-u", account, "--pass-stdin"}
+	}
+	hides(r, img, in, notThere, "regctl", "manifest", "get", img+":v1")
+	robot(r, in, func(repository string) []string {
+		return []string{"regctl", "image", "copy", "ocidir://image:v1", repository + ":v1"}
+	})
 	r.ok("delete a tag", "regctl", "tag", "rm", img+":annotated")
 	r.ok("delete a manifest", "regctl", "manifest", "delete", copied+"@"+r.tagged("image"))
 	r.refused("pull what was deleted", []string{"not found"}, "regctl", "manifest", "get", copied+":v1")

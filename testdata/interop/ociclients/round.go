@@ -43,7 +43,7 @@ func newRound(ctx context.Context, o options, name, dir string, reg *serving.Reg
 	if err := os.MkdirAll(filepath.Join(home, "run"), 0o700); err != nil {
 		return nil, err
 	}
-	own := slices.DeleteFunc(os.Environ(), func(e string) bool { 
+	own := slices.DeleteFunc(os.Environ(), func(e string) bool {
 		return strings.HasPrefix(e, "REGISTRY_AUTH_FILE=") || strings.HasPrefix(e, "DOCKER_CONFIG=")
 	})
 	r.env = append(own, "HOME="+home, "XDG_CONFIG_HOME="+home+"/.config", "XDG_RUNTIME_DIR="+home+"/run", "XDG_DATA_HOME="+home+"/share",
@@ -166,6 +166,9 @@ func lookPath(name string, env []string) (string, error) {
 // settle counts a step and says what became of it.
 func (r *round) settle(what string, command []string, screen string, err error) {
 	scheme, _, _ := strings.Cut(r.reg.URL, ":")
+	if r.reg.Basic {
+		scheme += " with Basic"
+	}
 	name := fmt.Sprintf("%s over %s: %s", r.client, scheme, what)
 	if err == nil {
 		r.sum.passed++

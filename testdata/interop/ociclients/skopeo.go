@@ -40,6 +40,11 @@ func skopeo(r *round) {
 	r.refused("publish other bytes", versionTaken, push("oci:pack-other:1.2.0", pack+":1.2.0")...)
 	r.refused("delete a version", versionStays, "skopeo", "delete", "--tls-verify=false", pack+":1.2.0")
 
+	in := func(account string) []string {
+		return []string{"skopeo", "login", "--tls-verify=false", r.host, "-u", account, "--password-stdin"}
+	}
+	hides(r, r.repo("img"), in, notThere, "skopeo", "inspect", "--tls-verify=false", img+":v1")
+	robot(r, in, func(repository string) []string { return push("oci:image:v1", "docker://"+repository+":v1") })
 	r.ok("delete", "skopeo", "delete", "--tls-verify=false", copied+":v1")
 	r.refused("pull what was deleted", []string{"has no tag"}, "skopeo", "inspect", "--tls-verify=false", copied+":v1")
 	r.refused("read what never was", notThere, "skopeo", "inspect", "--tls-verify=false", "docker://"+r.repo("never")+":v1")

@@ -15,12 +15,19 @@ import (
 	"time"
 )
 
+// The names of the files.
+const (
+	authorityFile   = "ca.pem"
+	certificateFile = "server.pem"
+	keyFile         = "server-key.pem"
+)
+
 // certificates are the files that a server over TLS and its clients need.
 type certificates struct{ authority, certificate, key string }
 
 // writeCertificates makes an authority of its own and a certificate of it for 127.0.0.1 and localhost.
 func writeCertificates(dir string) (certificates, error) {
-	files := certificates{filepath.Join(dir, "ca.pem"), filepath.Join(dir, "server.pem"), filepath.Join(dir, "server-key.pem")}
+	files := certificates{filepath.Join(dir, authorityFile), filepath.Join(dir, certificateFile), filepath.Join(dir, keyFile)}
 	authorityKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return files, err

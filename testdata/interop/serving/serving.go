@@ -37,6 +37,7 @@ type Registry struct {
 	Host      string // HOST:PORT
 	TokenFile string // holds the token of account admin
 	CAFile    string // the authority of its certificate, "" over plain HTTP
+	Basic     bool   // it offers Basic alone
 
 	cmd *exec.Cmd
 	log *os.File

@@ -1,5 +1,6 @@
 // Command withserver starts a fresh `sf serve`, runs a command against it, and ends the server with the command. In the
-// command's arguments {server} stands for its address and {token-file} for the file with the token of account admin.
+// command's arguments {server} stands for its address, {token} for the token of account admin and {token-file} for the file that
+// holds it.
 //
 //	go run ./testdata/interop/withserver -sf bin/sf -form embedded -- curl {server}/v2/
 package main
@@ -53,7 +54,11 @@ func run(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, end()) }()
-	fill := strings.NewReplacer("{server}", registry.URL, "{token-file}", registry.TokenFile)
+	token, err := registry.AdminToken()
+	if err != nil {
+		return err
+	}
+	fill := strings.NewReplacer("{server}", registry.URL, "{token}", token, "{token-file}", registry.TokenFile)
 	args := flag.Args()
 	for i := range args {
 		args[i] = fill.Replace(args[i])
