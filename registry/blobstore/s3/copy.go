@@ -83,9 +83,9 @@ func (b *bucket) copyWhole(ctx context.Context, dst string, s segment, mark stri
 
 // copyParts copies spans into a multipart upload.
 func (b *bucket) copyParts(ctx context.Context, dst string, spans []span, mark string) error {
-	upload, err := b.core.NewMultipartUpload(ctx, b.name, dst, marked(mark))
+	upload, err := b.startUpload(ctx, dst, mark)
 	if err != nil {
-		return classify(err)
+		return err
 	}
 	parts, err := b.copySpans(ctx, dst, upload, spans)
 	if err == nil {

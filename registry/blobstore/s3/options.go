@@ -188,9 +188,9 @@ func (o Options) transport() (http.RoundTripper, error) {
 		t.TLSClientConfig.RootCAs = pool
 	}
 	if o.Transport != nil {
-		return o.Transport(t), nil
+		return guard{o.Transport(t)}, nil
 	}
-	return t, nil
+	return guard{t}, nil
 }
 
 // patientConn is a connection that waits only so long for the other side, each time.

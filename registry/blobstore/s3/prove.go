@@ -145,9 +145,9 @@ func (p *proof) pinnedRead() error {
 
 func (p *proof) multipart(name, content string) error {
 	mark := rand.Text()
-	upload, err := p.bucket.core.NewMultipartUpload(p.ctx, p.bucket.name, p.at+name, marked(mark))
+	upload, err := p.bucket.startUpload(p.ctx, p.at+name, mark)
 	if err != nil {
-		return classify(err)
+		return err
 	}
 	part, err := p.bucket.putPart(p.ctx, p.at+name, upload, 1, []byte(content))
 	if err == nil {

@@ -77,9 +77,9 @@ func (o *object) Write(p []byte) (int, error) {
 // flush sends the buffer as a part and takes another one. It waits while all are on their way.
 func (o *object) flush() error {
 	if o.upload == "" {
-		id, err := o.bucket.core.NewMultipartUpload(o.ctx, o.bucket.name, o.key, marked(o.mark))
+		id, err := o.bucket.startUpload(o.ctx, o.key, o.mark)
 		if err != nil {
-			return classify(err)
+			return err
 		}
 		o.upload = id
 	}
@@ -135,6 +135,9 @@ func (o *object) putWhole() (string, error) {
 	sum := sha256.Sum256(o.buf)
 	for try := 1; ; try++ {
 		info, err := o.bucket.core.PutObject(o.ctx, o.bucket.name, o.key, bytes.NewReader(o.buf), int64(len(o.buf)), "", hex.EncodeToString(sum[:]), o.options())
+		if err == nil && info.ETag == "" {
+			err = unavailable("the blob store gave an object no ETag", nil, busyWait)
+		}
 		if err == nil {
 			return info.ETag, nil
 		}
@@ -170,11 +173,23 @@ func marked(mark string) minio.PutObjectOptions {
 	return minio.PutObjectOptions{UserMetadata: map[string]string{markHeader: mark}}
 }
 
+// startUpload starts a multipart upload and gives its id, which is not "".
+func (b *bucket) startUpload(ctx context.Context, key, mark string) (string, error) {
+	id, err := b.core.NewMultipartUpload(ctx, b.name, key, marked(mark))
+	if err == nil && id == "" {
+		return "", unavailable("the blob store gave a multipart upload no id", nil, busyWait)
+	}
+	return id, classify(err)
+}
+
 // putPart sends one part. Its hash goes with it, so the store refuses bytes that changed on their way.
 func (b *bucket) putPart(ctx context.Context, key, upload string, number int, body []byte) (minio.CompletePart, error) {
 	sum := sha256.Sum256(body)
 	part, err := b.core.PutObjectPart(ctx, b.name, key, upload, number, bytes.NewReader(body), int64(len(body)),
 		minio.PutObjectPartOptions{Sha256Hex: hex.EncodeToString(sum[:])})
+	if err == nil && part.ETag == "" {
+		err = unavailable("the blob store gave a part no ETag", nil, busyWait)
+	}
 	return minio.CompletePart{PartNumber: number, ETag: part.ETag}, classify(err)
 }
 
