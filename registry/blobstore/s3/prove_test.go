@@ -64,7 +64,8 @@ func TestProveNames(t *testing.T) {
 			a, err := real.RoundTrip(r)
 			if err == nil && a.StatusCode == http.StatusPreconditionFailed {
 				a.Body.Close()
-				return answer(r, http.StatusOK, "")
+				a, err = answer(r, http.StatusOK, "")
+				a.Header.Set("ETag", `"x"`)
 			}
 			return a, err
 		}},
