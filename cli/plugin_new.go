@@ -146,7 +146,7 @@ func dialectList() []string {
 // errNotEmpty says that a folder to be made is already there.
 var errNotEmpty = errors.New("exists and is not empty")
 
-// stageFor makes a folder beside target in which target's content is made ready. target must not exist, or be empty.
+// stageFor makes a folder beside target, or in it where it exists, in which target's content is made ready. target must not exist, or be empty.
 func stageFor(target string) (string, error) {
 	entries, err := os.ReadDir(target)
 	switch {
@@ -154,6 +154,9 @@ func stageFor(target string) (string, error) {
 		return "", fmt.Errorf("%s %w", target, errNotEmpty)
 	case err != nil && !errors.Is(err, os.ErrNotExist):
 		return "", err
+	}
+	if err == nil { // it stays the folder that it is: somebody may stand in it, or have mounted it
+		return stageIn(target, "new")
 	}
 	return stageIn(filepath.Dir(filepath.Clean(target)), filepath.Base(target))
 }
@@ -170,10 +173,19 @@ func stageIn(parent, base string) (string, error) {
 	return stage, os.Chmod(stage, 0o755)
 }
 
-// moveNew moves a finished stage to target, which must not exist, or be empty.
+// moveNew moves a finished stage of stageFor to its target: into it where the stage lies in it, else in its place.
 func moveNew(stage, target string) error {
-	if err := os.Remove(target); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if filepath.Dir(stage) != filepath.Clean(target) {
+		return os.Rename(stage, target)
+	}
+	entries, err := os.ReadDir(stage)
+	if err != nil {
 		return err
 	}
-	return os.Rename(stage, target)
+	for _, e := range entries {
+		if err := os.Rename(filepath.Join(stage, e.Name()), filepath.Join(target, e.Name())); err != nil {
+			return err
+		}
+	}
+	return os.Remove(stage)
 }

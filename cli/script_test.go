@@ -30,6 +30,9 @@ func TestMain(m *testing.M) {
 		os.Exit(code)
 	}
 	if os.Getenv(asCommand) != "" {
+		if err := limitFiles(); err != nil {
+			panic(err)
+		}
 		os.Exit(Main(os.Args[1:], os.Environ(), os.Stdin, os.Stdout, os.Stderr))
 	}
 	testscript.Main(m, map[string]func(){

@@ -149,17 +149,18 @@ func ignoreMissing(err error) error {
 // namedBatch is how many rows are held at a time.
 const namedBatch = 1000
 
-// content is what the metadata name: every blob, and whether its bytes lie beside its rows.
-type content struct {
+// NamedBlob is a blob that the metadata name.
+type NamedBlob struct {
 	digest.Descriptor
-	small bool
+	Small bool // its bytes lie beside its rows
 }
 
-// eachNamed yields the content that the metadata name. It is the one list that a backup copies and a restore checks.
-func eachNamed(ctx context.Context, meta registry.MetaStore, yield func(content) error) error {
+// EachBlob yields the blobs that the metadata name, until yield fails. It is the one list that everything here copies and
+// checks.
+func EachBlob(ctx context.Context, meta registry.MetaStore, yield func(NamedBlob) error) error {
 	var after digest.Digest
 	for {
-		var batch []content
+		var batch []NamedBlob
 		err := meta.View(ctx, func(tx registry.Tx) error {
 			batch = nil
 			named, err := tx.NamedBlobs(after, namedBatch)
@@ -171,7 +172,7 @@ func eachNamed(ctx context.Context, meta registry.MetaStore, yield func(content)
 				if err != nil && !errors.Is(err, registry.ErrBlobUnknown) {
 					return err
 				}
-				batch = append(batch, content{d, err == nil})
+				batch = append(batch, NamedBlob{d, err == nil})
 			}
 			return nil
 		})
@@ -187,8 +188,8 @@ func eachNamed(ctx context.Context, meta registry.MetaStore, yield func(content)
 	}
 }
 
-// checkSmall reads every small blob again and compares it with its digest. It gives how many there are.
-func checkSmall(ctx context.Context, meta registry.MetaStore) (n int, err error) {
+// CheckSmall reads every small blob again and compares it with its digest. It gives how many there are.
+func CheckSmall(ctx context.Context, meta registry.MetaStore) (n int, err error) {
 	var after digest.Digest
 	for {
 		last := after

@@ -179,12 +179,12 @@ func (m *maker) content(ctx context.Context, meta registry.MetaStore, made *Mani
 	if err != nil {
 		return err
 	}
-	if made.Small, err = checkSmall(ctx, meta); err != nil {
+	if made.Small, err = CheckSmall(ctx, meta); err != nil {
 		return fmt.Errorf("small blobs: %w", err)
 	}
 	m.opt.Log(fmt.Sprintf("%d small blobs beside their rows; blobs follow", made.Small))
-	return eachNamed(ctx, meta, func(c content) error {
-		if c.small {
+	return EachBlob(ctx, meta, func(c NamedBlob) error {
+		if c.Small {
 			return nil
 		}
 		err := m.blob(ctx, c.Descriptor)

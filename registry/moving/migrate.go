@@ -213,8 +213,8 @@ func (m *migration) last(ctx context.Context) (err error) {
 func (m *migration) named(ctx context.Context) error {
 	p := newPool(ctx, m.opt.Jobs)
 	copied := 0
-	err := eachNamed(ctx, m.from.Meta, func(c content) error {
-		if !c.small {
+	err := EachBlob(ctx, m.from.Meta, func(c NamedBlob) error {
+		if !c.Small {
 			p.run(func() error { return m.blob(ctx, c.Descriptor, &copied) })
 		}
 		return nil
@@ -226,12 +226,12 @@ func (m *migration) named(ctx context.Context) error {
 func (m *migration) verify(ctx context.Context) (err error) {
 	m.opt.Log("verifying the target")
 	m.done.Blobs, m.done.BlobBytes = 0, 0
-	if m.done.Small, err = checkSmall(ctx, m.to.Meta); err != nil {
+	if m.done.Small, err = CheckSmall(ctx, m.to.Meta); err != nil {
 		return err
 	}
 	p := newPool(ctx, m.opt.Jobs)
-	err = eachNamed(ctx, m.to.Meta, func(c content) error {
-		if c.small {
+	err = EachBlob(ctx, m.to.Meta, func(c NamedBlob) error {
+		if c.Small {
 			return nil
 		}
 		m.done.Blobs++

@@ -121,9 +121,9 @@ func restoreBlobs(ctx context.Context, m Manifest, database string, from, to reg
 		return err
 	}
 	found := Manifest{}
-	if found.Small, err = checkSmall(ctx, meta); err == nil {
-		err = eachNamed(ctx, meta, func(c content) error {
-			if c.small {
+	if found.Small, err = CheckSmall(ctx, meta); err == nil {
+		err = EachBlob(ctx, meta, func(c NamedBlob) error {
+			if c.Small {
 				return nil
 			}
 			err := copyBlob(ctx, from, to, c.Descriptor, opt.Found, opt.Moved)
