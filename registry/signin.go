@@ -110,8 +110,11 @@ func credentialOf(a Account) string {
 // credential is not its own, or was revoked or expired; for a robot also when it or its owner is out.
 func (s *Service) principal(tx Tx, account, credential string) (signedIn, error) {
 	a, err := tx.Account(account)
-	if err != nil || a.Disabled {
-		return signedIn{}, errors.Join(err, ErrNotFound)
+	if err == nil && a.Disabled {
+		err = ErrNotFound
+	}
+	if err != nil {
+		return signedIn{}, err
 	}
 	in := signedIn{principal: auth.Principal{Account: a.Name, Role: a.Role}}
 	if strings.HasPrefix(credential, passwordCredential) {

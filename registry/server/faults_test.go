@@ -36,6 +36,8 @@ const (
 
 // faults counts the steps of the stores and lets one of them fail.
 type faults struct {
+	meta registry.MetaStore // the real one, which never fails
+
 	mu    sync.Mutex
 	left  int // steps until the one that fails; negative: none does
 	when  moment
@@ -289,6 +291,7 @@ func startFaulty(tb testing.TB) (*gatehouse, *faults) {
 	f := &faults{left: -1}
 	g := startGatehouse(tb, func(s *setup) {
 		s.change = func(d *registry.Deps) {
+			f.meta = d.Meta
 			d.Blobs, d.Meta, d.Ledger = faultyBlobs{d.Blobs, f}, faultyMeta{d.Meta, f}, faultyLedger{d.Ledger, f}
 		}
 	})
@@ -301,6 +304,10 @@ func eachStep(t *testing.T, g *gatehouse, f *faults, when moment, try func(n int
 	t.Helper()
 	var steps []string
 	for n := 0; ; n++ {
+		// What the registry remembers of the try before must not make this one shorter.
+		if err := f.meta.Update(t.Context(), func(tx registry.Tx) error { return tx.PutSetting("try", fmt.Sprint(n)) }); err != nil {
+			t.Fatal(err)
+		}
 		f.arm(n, when)
 		status := try(n)
 		step := f.disarm()
