@@ -126,6 +126,7 @@ func (s *Service) Whoami(ctx context.Context, p auth.Principal) (Account, error)
 		a, err = tx.Account(p.Account)
 		return err
 	})
+	a.Role = p.Role // a robot's account has none of its own
 	return a, err
 }
 

@@ -16,7 +16,7 @@ import (
 // Catalogue is what the caller's client release may submit: what ships inside that release, as an administrator
 // imported it or as this binary knows it, and the newest enabled version of every recipe pack of the dialect.
 func (s *Service) Catalogue(ctx context.Context, p auth.Principal) (*catalogue.Catalogue, error) {
-	if err := s.authorize(ctx, p, auth.ReadContent, "", "the catalogue"); err != nil {
+	if err := s.authorize(ctx, p, auth.ReadCatalogue, "", "the catalogue"); err != nil {
 		return nil, err
 	}
 	var c *catalogue.Catalogue

@@ -56,6 +56,7 @@ func TestAuthorizationTable(t *testing.T) {
 		ManageAccounts: {Admin: own | foreign},
 		OwnTokens:      {Admin: own | foreign, Operator: own | foreign, Auditor: own | foreign, Viewer: own | foreign},
 		ImportCatalog:  {Admin: own | foreign},
+		ReadCatalogue:  {Admin: own | foreign, Operator: own | foreign, Auditor: own | foreign, Viewer: own | foreign},
 		SubmitJobs:     {Admin: own | foreign, Operator: own | foreign},
 		ReadOwnJobs:    {Admin: own | foreign, Operator: own | foreign, Auditor: own | foreign, Viewer: own | foreign},
 		ReadAllJobs:    {Admin: own | foreign, Auditor: own | foreign},

@@ -81,6 +81,7 @@ const (
 	ManagePacks    Action = "packs:manage"    // enable, disable, activate
 	ManageAccounts Action = "accounts:manage" // accounts, roles, quotas, tokens of others
 	OwnTokens      Action = "tokens:own"      // tokens of the own account
+	ReadCatalogue  Action = "catalogue:read" // what clients sync and may submit: whole or not at all
 	ImportCatalog  Action = "catalogue:import"
 	SubmitJobs     Action = "jobs:submit"
 	ReadOwnJobs    Action = "jobs:read-own"
@@ -98,7 +99,7 @@ const (
 // Actions lists every action in its fixed order.
 var Actions = []Action{
 	ReadContent, WriteContent, DeleteContent, PublishPolicy, ManagePacks, ManageAccounts, OwnTokens,
-	ImportCatalog, SubmitJobs, ReadOwnJobs, ReadAllJobs, ManageJobs, ReadAudit, AnyNamespace, ManageAccess,
+	ReadCatalogue, ImportCatalog, SubmitJobs, ReadOwnJobs, ReadAllJobs, ManageJobs, ReadAudit, AnyNamespace, ManageAccess,
 	ReadPrivate, CollectContent, CheckContent, ManageQuotas,
 }
 
@@ -106,9 +107,9 @@ var Actions = []Action{
 // namespace, unless the role has AnyNamespace.
 var allowed = map[Role][]Action{
 	Admin:    Actions,
-	Operator: {ReadContent, WriteContent, DeleteContent, OwnTokens, SubmitJobs, ReadOwnJobs, ManageAccess},
-	Auditor:  {ReadContent, OwnTokens, ReadOwnJobs, ReadAllJobs, ReadAudit, ReadPrivate},
-	Viewer:   {ReadContent, OwnTokens, ReadOwnJobs},
+	Operator: {ReadContent, ReadCatalogue, WriteContent, DeleteContent, OwnTokens, SubmitJobs, ReadOwnJobs, ManageAccess},
+	Auditor:  {ReadContent, ReadCatalogue, OwnTokens, ReadOwnJobs, ReadAllJobs, ReadAudit, ReadPrivate},
+	Viewer:   {ReadContent, ReadCatalogue, OwnTokens, ReadOwnJobs},
 	Robot:    {ReadContent, WriteContent, DeleteContent, AnyNamespace, ReadPrivate},
 }
 

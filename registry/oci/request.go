@@ -37,6 +37,9 @@ const (
 	kinds // how many there are
 )
 
+// Kinds is how many kinds there are; each number below it is one.
+const Kinds = kinds
+
 // noLimit is the N of a request for a list that names no size of a page.
 const noLimit = -1
 

@@ -1,160 +1,235 @@
 package server_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
+	"net/url"
+	"os"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/gatehouse-registry/gatehouse/admission/dialect"
 	"github.com/gatehouse-registry/gatehouse/digest"
 	"github.com/gatehouse-registry/gatehouse/registry/api/wire"
+	"github.com/gatehouse-registry/gatehouse/registry/auth"
+	"github.com/gatehouse-registry/gatehouse/registry/oci"
 	"github.com/gatehouse-registry/gatehouse/registry/server"
 )
 
-// callers are the columns of the access table: nobody, a viewer, an auditor, the operator alice to whom everything that
-// is named belongs, another operator, an administrator.
-var callers = [...]string{"", "vera", "audrey", "alice", "bob", "admin"}
+// accessFile is the authorization matrix. Its head says how it reads.
+const accessFile = "testdata/access.txt"
 
-// Rows of the table that many routes have.
-var (
-	everybody = [...]int{200, 200, 200, 200, 200, 200}
-	signedIn  = [...]int{401, 200, 200, 200, 200, 200}
-	onlyAdmin = [...]int{401, 403, 403, 403, 403, 200}
-)
+// callers are the columns of the matrix.
+var callers = [...]string{"", "vera", "audrey", "rita", "bob", "alice", "alice+pull", "alice+push", "admin"}
 
-// access is a line of the access table. In path, body and header {n} is a number that no other cell has, and {x} what
-// before gives.
+// access is a line of the matrix. In path and body {name} is what the line's request is about.
 type access struct {
-	method, path string
-	body         string
-	archive      func(n string) map[string]string // instead of body: a pack to publish
-	header       string                           // name: value
-	before       func(g *gatehouse, n string) string
-	want         [6]int
+	method, path, kind, body string
+	want                     [len(callers)]int
+	at                       int // the line in the file
 }
 
-// accessTable has every route and every verb of the distribution protocol. TestAccess holds it to be whole.
-func accessTable(g *gatehouse, base wire.Plugin) []access {
-	forge := jobSpec(g.tb, dialect.Forge, "a")
-	tune := jobSpec(g.tb, dialect.TunePlane, "a")
-	job := func(g *gatehouse, _ string) string { return g.submitted("alice", forge) }
-	upload := func(g *gatehouse, n string) string {
-		r := g.do(call{as: "alice", method: http.MethodPost, path: "/v2/alice/new/blobs/uploads/"}).want(g.tb, http.StatusAccepted)
-		return r.header.Get("Docker-Upload-Uuid")
+func (a access) String() string {
+	return fmt.Sprintf("%s:%d: %s %s %s", accessFile, a.at, a.method, a.path, a.kind)
+}
+
+// repositories are the kinds of repository of the matrix; {n} is a number that no other request has.
+var repositories = map[string]string{
+	"public": "alice/public", "open": "alice/o/image", "private": "alice/private", "closed": "alice/o/private", "absent": "alice/absent{n}",
+	"unmade": "alice/o/absent{n}", "pack": "alice/pack", "secret": "alice/secret", "prompt": "admin/prompt", "-": "",
+}
+
+// asAbsent are pairs of kinds of repository that nobody can tell apart who may not read the first.
+var asAbsent = map[string]string{"private": "absent", "closed": "unmade", "secret": "absent"}
+
+// readAccess reads the matrix.
+func readAccess(tb testing.TB) (table []access, lines []string) {
+	tb.Helper()
+	src, err := os.ReadFile(accessFile)
+	if err != nil {
+		tb.Fatal(err)
 	}
-	image := string(corpusFile(g.tb, "m01-empty-layers.json"))
-	imageThere := func(g *gatehouse, n string) string {
-		g.pushBlob("alice", "alice/images", []byte("{}"))
-		m := strings.Replace(image, "schemaVersion", `annotations": {"n": "`+n+`"}, "schemaVersion`, 1)
-		g.putManifest("alice", "alice/images", "v"+n, imageManifest, []byte(m)).want(g.tb, http.StatusCreated)
-		return digest.FromBytes([]byte(m)).String()
+	lines = strings.Split(string(src), "\n")
+	for i, line := range lines {
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		head, rest, ok := strings.Cut(line, " :")
+		fields := strings.Fields(head)
+		if _, known := repositories[fields[len(fields)-1]]; !ok || len(fields) != 3 || !known {
+			tb.Fatalf("%s:%d: %s", accessFile, i+1, line)
+		}
+		a := access{method: fields[0], path: fields[1], kind: fields[2], at: i + 1}
+		statuses, body, _ := strings.Cut(rest, "|")
+		a.body = strings.TrimSpace(body)
+		numbers := strings.Fields(statuses)
+		if len(numbers) != len(callers) && !*server.Update {
+			tb.Fatalf("%v: %d statuses, want %d", a, len(numbers), len(callers))
+		}
+		for j, n := range numbers {
+			if a.want[j], err = strconv.Atoi(n); err != nil {
+				tb.Fatalf("%v: %v", a, err)
+			}
+		}
+		table = append(table, a)
 	}
-	blobThere := func(g *gatehouse, n string) string {
-		g.pushBlob("alice", "alice/images", []byte("blob "+n))
-		return digest.FromBytes([]byte("blob " + n)).String()
+	return table, lines
+}
+
+// matrix is a registry with everything that the matrix asks about.
+type matrix struct {
+	*gatehouse
+	manifests  map[string]string // of the packs, by repository
+	layers     map[string]string
+	n          int
+	forge, tun string
+}
+
+func startMatrix(t *testing.T) *matrix {
+	g := startGatehouse(t, func(s *setup) { s.config.AnonymousRead = []string{"alice/o/**"} })
+	m := &matrix{gatehouse: g, manifests: map[string]string{}, layers: map[string]string{}, forge: jobSpec(t, dialect.Forge, "a"), tun: jobSpec(t, dialect.TunePlane, "a")}
+	g.addAccount("rita", auth.Viewer)
+	g.robot("alice", "pull", scope("alice/**", auth.Pull))
+	g.robot("alice", "push", scope("alice/**", auth.Pull, auth.Push, auth.Delete))
+	for _, kind := range []string{"public", "open", "private", "closed"} {
+		g.image("alice", repositories[kind], "v1")
+		g.pushBlob("alice", repositories[kind], []byte("blob"))
 	}
-	emptyBlob := digest.FromBytes([]byte("{}")).String()
-	playbook := func(kind string) func(n string) map[string]string {
-		return func(n string) map[string]string {
-			return map[string]string{"plugin.yaml": "schema: forge/plugin/v1\nname: " + kind + n + "\nversion: \"1\"\nkind: " + kind + "\n", "README.md": "text\n"}
+	for as, names := range map[string][]string{"alice": {"pack", "secret"}, "admin": {"prompt"}} {
+		for _, name := range names {
+			files := algorithm(name, "1.0.0")
+			if name == "prompt" {
+				files = policyPack("prompt", "prompt")
+			}
+			v := g.published(as, files)
+			r := g.do(call{as: "admin", method: http.MethodGet, path: "/v2/" + as + "/" + name + "/manifests/" + v.ManifestDigest}).want(t, http.StatusOK)
+			var manifest struct{ Layers []struct{ Digest string } }
+			r.into(t, &manifest)
+			m.manifests[as+"/"+name], m.layers[as+"/"+name] = v.ManifestDigest, manifest.Layers[0].Digest
 		}
 	}
-	code := func(n string) map[string]string { return algorithm("p"+n, "1.0.0") }
-	writes := [6]int{401, 403, 403, 200, 200, 200}
-	ownNamespace := func(status int) [6]int { return [6]int{401, 403, 403, status, 403, status} }
-
-	return []access{
-		{method: "GET", path: "/healthz", want: everybody},
-		{method: "GET", path: "/readyz", want: everybody},
-		{method: "GET", path: "/api/version", want: everybody},
-		{method: "GET", path: "/sf@0.3.51/api/version", want: everybody},
-		{method: "GET", path: "/api/whoami", want: signedIn},
-		{method: "GET", path: "/tp/api/whoami", want: signedIn},
-		{method: "GET", path: "/api/admin/users", want: onlyAdmin},
-		{method: "POST", path: "/api/admin/users", body: `{"username":"new{n}"}`, want: [6]int{401, 403, 403, 403, 403, 201}},
-		{method: "PATCH", path: "/api/admin/users/bob/role?role=operator", want: onlyAdmin},
-		{method: "PATCH", path: "/api/admin/users/bob/disabled?disabled=false", want: onlyAdmin},
-		{method: "POST", path: "/api/admin/quotas", body: `{"username":"bob","max_concurrent_gpus":0}`, want: onlyAdmin},
-		{method: "PUT", path: "/api/admin/catalog/sf?release=9.{n}", before: snapshot, body: "{x}", want: onlyAdmin},
-		{method: "GET", path: "/api/tokens", want: signedIn},
-		{method: "GET", path: "/api/tokens?account=alice", want: ownNamespace(200)},
-		{method: "GET", path: "/api/tokens?all=true", want: onlyAdmin},
-		{method: "POST", path: "/api/tokens", body: `{}`, want: [6]int{401, 201, 201, 201, 201, 201}},
-		{method: "POST", path: "/api/tokens", body: `{"account":"alice"}`, want: ownNamespace(201)},
-		{method: "DELETE", path: "/api/tokens/{x}", before: tokenOfAlice, want: [6]int{401, 404, 404, 204, 404, 204}},
-		{method: "GET", path: "/api/audit", want: [6]int{401, 403, 200, 403, 403, 200}},
-
-		{method: "GET", path: "/api/plugins", want: signedIn},
-		{method: "POST", path: "/api/plugins/publish", archive: code, want: writes},
-		{method: "POST", path: "/api/plugins/publish?owner=alice", archive: code, want: ownNamespace(200)},
-		{method: "POST", path: "/api/plugins/publish", archive: playbook("playbook"), want: onlyAdmin},
-		{method: "POST", path: "/api/plugins/publish", archive: playbook("prompt"), want: onlyAdmin},
-		{method: "POST", path: "/api/plugins/publish?owner=tuneplane", archive: code, want: [6]int{401, 403, 403, 403, 403, 403}},
-		{method: "POST", path: "/api/plugins/publish?owner=starforge", archive: code, want: [6]int{401, 403, 403, 403, 403, 403}},
-		{method: "POST", path: "/api/plugins/publish?owner=builtin", archive: code, want: [6]int{401, 403, 403, 403, 403, 403}},
-		{method: "POST", path: "/api/plugins/publish?owner=v2", archive: code, want: [6]int{401, 403, 403, 403, 403, 403}},
-		{method: "GET", path: "/api/plugins/alice/base", want: signedIn},
-		{method: "GET", path: "/api/plugins/alice/base/package", want: signedIn},
-		{method: "PATCH", path: "/api/plugins/alice/base", body: `{"enabled":true}`, want: onlyAdmin},
-		{method: "GET", path: "/api/extensions?source=user", want: signedIn},
-		{method: "GET", path: "/api/plugin-activations/playbook", want: signedIn},
-		{method: "PUT", path: "/api/plugin-activations/playbook", body: `{"expected_generation":0,"reference":null}`, want: onlyAdmin},
-
-		{method: "GET", path: "/api/recipes", want: signedIn},
-		{method: "GET", path: "/api/cluster/status", want: signedIn},
-		{method: "GET", path: "/api/usage/mine", want: signedIn},
-		{method: "GET", path: "/api/trust", want: signedIn},
-		// Who may not is told so before what was sent is looked at.
-		{method: "POST", path: "/api/admin/users", body: `nonsense`, want: [6]int{401, 403, 403, 403, 403, 422}},
-		{method: "PUT", path: "/api/admin/catalog/sf", body: `nonsense`, want: [6]int{401, 403, 403, 403, 403, 422}},
-		{method: "PATCH", path: "/api/plugins/alice/base", body: `nonsense`, want: [6]int{401, 403, 403, 403, 403, 422}},
-		{method: "POST", path: "/api/jobs", body: `nonsense`, want: [6]int{401, 403, 403, 422, 422, 422}},
-		{method: "POST", path: "/api/admission", body: forge, want: writes},
-		{method: "POST", path: "/api/jobs", body: forge, want: writes},
-		{method: "GET", path: "/api/jobs/mine", want: signedIn},
-		{method: "GET", path: "/api/jobs/{x}", before: job, want: [6]int{401, 404, 200, 200, 404, 200}},
-		{method: "GET", path: "/api/jobs/{x}/spec", before: job, want: [6]int{401, 404, 200, 200, 404, 200}},
-		{method: "GET", path: "/api/jobs/{x}/receipt", before: job, want: [6]int{401, 404, 200, 200, 404, 200}},
-		{method: "POST", path: "/api/job/stop?id={x}", before: job, want: [6]int{401, 403, 403, 200, 404, 200}},
-		{method: "POST", path: "/api/submissions/uploads", body: `{"digest":"` + strings.Repeat("0", 64) + `","size":1}`, want: [6]int{401, 403, 403, 201, 201, 201}},
-		{method: "PUT", path: "/api/submissions/uploads/{x}", before: packageUpload, body: "package", want: [6]int{401, 403, 403, 403, 404, 404}},
-		{method: "POST", path: "/api/submissions/previews", body: previewBody(tune), want: writes},
-		{method: "POST", path: "/api/submissions/commits", body: "{x}", want: [6]int{401, 403, 403, 200, 404, 404},
-			before: func(g *gatehouse, n string) string {
-				p := g.previewed("alice", tune)
-				return fmt.Sprintf(`{"preview_id":%q,"digest":%q,"key":%q}`, p.ID, p.Digest, n)
-			}},
-
-		{method: "GET", path: "/v2/", want: signedIn},
-		{method: "HEAD", path: "/v2/", want: signedIn},
-		{method: "GET", path: "/v2/_catalog", want: signedIn},
-		{method: "GET", path: "/v2/alice/base/tags/list", want: signedIn},
-		{method: "GET", path: "/v2/alice/base/manifests/1.0.0", want: signedIn},
-		{method: "HEAD", path: "/v2/alice/base/manifests/1.0.0", want: signedIn},
-		{method: "GET", path: "/v2/alice/base/referrers/" + base.ManifestDigest, want: signedIn},
-		{method: "GET", path: "/v2/alice/images/blobs/{x}", before: blobThere, want: signedIn},
-		{method: "HEAD", path: "/v2/alice/images/blobs/{x}", before: blobThere, want: signedIn},
-		{method: "POST", path: "/v2/alice/new/blobs/uploads/", want: ownNamespace(202)},
-		{method: "POST", path: "/v2/alice/new/blobs/uploads/?digest=" + emptyBlob, body: "{}", want: ownNamespace(201)},
-		{method: "POST", path: "/v2/alice/new/blobs/uploads/?from=alice/images&mount={x}", before: blobThere, want: ownNamespace(201)},
-		{method: "POST", path: "/v2/tuneplane/new/blobs/uploads/", want: [6]int{401, 403, 403, 403, 403, 202}},
-		{method: "GET", path: "/v2/alice/new/blobs/uploads/{x}", before: upload, want: [6]int{401, 403, 403, 204, 403, 404}},
-		{method: "PATCH", path: "/v2/alice/new/blobs/uploads/{x}", before: upload, body: "bytes", want: [6]int{401, 403, 403, 202, 403, 404}},
-		{method: "PUT", path: "/v2/alice/new/blobs/uploads/{x}?digest=" + emptyBlob, before: upload, body: "{}", want: [6]int{401, 403, 403, 201, 403, 404}},
-		{method: "DELETE", path: "/v2/alice/new/blobs/uploads/{x}", before: upload, want: [6]int{401, 403, 403, 204, 403, 404}},
-		{method: "PUT", path: "/v2/alice/images/manifests/new{n}", before: imageThere, body: image, header: "Content-Type: " + imageManifest, want: ownNamespace(201)},
-		{method: "DELETE", path: "/v2/alice/images/manifests/v{n}", before: imageThere, want: ownNamespace(202)},
-		{method: "DELETE", path: "/v2/alice/images/manifests/{x}", before: imageThere, want: ownNamespace(202)},
-		{method: "DELETE", path: "/v2/alice/base/manifests/1.0.0", want: ownNamespace(405)},
-		{method: "DELETE", path: "/v2/alice/base/manifests/" + base.ManifestDigest, want: ownNamespace(405)},
-		{method: "DELETE", path: "/v2/alice/images/blobs/{x}", before: blobThere, want: ownNamespace(202)},
+	for _, kind := range []string{"private", "closed", "secret"} {
+		g.private("alice", repositories[kind], "rita")
 	}
+	return m
+}
+
+// policyPack is a playbook or a prompt.
+func policyPack(kind, name string) map[string]string {
+	return map[string]string{"plugin.yaml": "schema: forge/plugin/v1\nname: " + name + "\nversion: \"1\"\nkind: " + kind + "\n", "README.md": "text\n"}
+}
+
+// request makes the request of a line for one caller.
+func (m *matrix) request(a access, as string) (c call, repository string) {
+	m.n++
+	n := strconv.Itoa(m.n)
+	repository = strings.ReplaceAll(repositories[a.kind], "{n}", n)
+	fill := func(text string) string {
+		return placeholder.ReplaceAllStringFunc(text, func(name string) string { return m.value(strings.Trim(name, "{}"), n, repository, as, a) })
+	}
+	c = call{as: as, method: a.method, path: fill(a.path), header: map[string]string{}}
+	switch a.body {
+	case "@code":
+		c.body = archiveOf(m.tb, algorithm("p"+n, "1.0.0"))
+	case "@playbook", "@prompt":
+		c.body = archiveOf(m.tb, policyPack(a.body[1:], a.body[1:]+n))
+	case "@image":
+		c.header["Content-Type"] = imageManifest
+		c.body = corpusFile(m.tb, "m01-empty-layers.json")
+		if m.server.Service().MayPush(m.tb.Context(), auth.Principal{Account: as, Role: auth.Operator}, repository) == nil || as == "admin" || as == "alice+push" {
+			m.pushBlob("alice", repository, []byte("{}"))
+		}
+	case "@snapshot", "@forge", "@preview", "@commit":
+		c.body = []byte(m.value(a.body[1:], n, repository, as, a))
+	default:
+		c.body = []byte(fill(a.body))
+	}
+	return c, repository
+}
+
+var placeholder = regexp.MustCompile(`\{\w+\}`)
+
+// value is what a placeholder stands for. What a DELETE removes is made for it.
+func (m *matrix) value(name, n, repository, as string, a access) string {
+	_, isPack := m.manifests[repository]
+	fresh := a.method == http.MethodDelete && !isPack && !strings.Contains(a.kind, "absent") && a.kind != "unmade"
+	switch name {
+	case "n":
+		return n
+	case "repo":
+		return repository
+	case "empty":
+		return digest.FromBytes([]byte("{}")).String()
+	case "blob":
+		switch {
+		case isPack:
+			return m.layers[repository]
+		case fresh:
+			m.pushBlob("alice", repository, []byte("blob "+n))
+			return digest.FromBytes([]byte("blob " + n)).String()
+		}
+		return digest.FromBytes([]byte("blob")).String()
+	case "tag", "manifest":
+		return m.manifest(name, n, repository, isPack, fresh)
+	case "upload":
+		path := "/v2/" + repository + "/blobs/uploads/"
+		r := m.do(call{as: as, method: http.MethodPost, path: path})
+		if r.status != http.StatusAccepted {
+			r = m.do(call{as: "alice", method: http.MethodPost, path: path}).want(m.tb, http.StatusAccepted)
+		}
+		return r.header.Get("Docker-Upload-Uuid")
+	}
+	return m.record(name, n)
+}
+
+func (m *matrix) manifest(name, n, repository string, isPack, fresh bool) string {
+	image := corpusFile(m.tb, "m01-empty-layers.json")
+	tag, d := "v1", digest.FromBytes(image).String()
+	switch {
+	case isPack:
+		tag, d = "1.0.0", m.manifests[repository]
+	case fresh:
+		image = []byte(strings.Replace(string(image), "schemaVersion", `annotations": {"n": "`+n+`"}, "schemaVersion`, 1))
+		tag, d = "v"+n, digest.FromBytes(image).String()
+		m.putManifest("alice", repository, tag, imageManifest, image).want(m.tb, http.StatusCreated)
+	}
+	if name == "tag" {
+		return tag
+	}
+	return d
+}
+
+// record makes something of alice's that a request is about, and gives its name.
+func (m *matrix) record(name, n string) string {
+	switch name {
+	case "job":
+		return m.submitted("alice", m.forge)
+	case "token":
+		return tokenOfAlice(m.gatehouse, n)
+	case "package":
+		return packageUpload(m.gatehouse, n)
+	case "robot":
+		return m.robot("alice", "gone"+n, scope("alice/x", auth.Pull))
+	case "namespace":
+		m.send("admin", http.MethodPut, "/api/admin/namespaces", wire.Namespace{Pattern: "gone" + n, Owner: "alice"}).want(m.tb, http.StatusOK)
+		return "gone" + n
+	case "snapshot":
+		return snapshot(m.gatehouse, n)
+	case "forge":
+		return m.forge
+	case "preview":
+		return previewBody(m.tun)
+	case "commit":
+		p := m.previewed("alice", m.tun)
+		return fmt.Sprintf(`{"preview_id":%q,"digest":%q,"key":%q}`, p.ID, p.Digest, n)
+	}
+	m.tb.Fatalf("%s: nobody knows {%s}", accessFile, name)
+	return ""
 }
 
 // snapshot is the default release of sf as an administrator imports it.
@@ -176,152 +251,124 @@ func packageUpload(g *gatehouse, _ string) string {
 	return u.ID
 }
 
-// cell makes the request of a line for one caller.
-func (a access) cell(g *gatehouse, as, n string) call {
-	x := ""
-	if a.before != nil {
-		x = a.before(g, n)
-	}
-	fill := strings.NewReplacer("{n}", n, "{x}", x).Replace
-	c := call{as: as, method: a.method, path: fill(a.path), body: []byte(fill(a.body)), header: map[string]string{}}
-	if a.archive != nil {
-		c.body = archiveOf(g.tb, a.archive(n))
-	}
-	if name, value, ok := strings.Cut(fill(a.header), ": "); ok {
-		c.header[name] = value
-	}
-	return c
-}
-
-// TestAccess walks the table whole (invariant 9).
+// TestAccess walks the matrix whole (invariant 9). A private repository answers who may not read it, to the byte, as one that
+// is absent.
 func TestAccess(t *testing.T) {
-	g := startGatehouse(t)
-	base := g.published("alice", algorithm("base", "1.0.0"))
-	table := accessTable(g, base)
+	m := startMatrix(t)
+	table, lines := readAccess(t)
 	covered(t, table)
-	n := 0
-	for _, line := range table {
+	answers := map[string]string{} // by line without its kind, kind and caller
+	for _, a := range table {
+		var got [len(callers)]int
 		for i, as := range callers {
-			n++
-			c := line.cell(g, as, fmt.Sprint(n))
-			r := g.do(c)
-			if r.status != line.want[i] {
-				t.Errorf("%s %s as %q: status %d, want %d: %.300s", c.method, c.path, as, r.status, line.want[i], r.body)
+			c, repository := m.request(a, as)
+			r := m.do(c)
+			got[i] = r.status
+			if r.status != a.want[i] && !*server.Update {
+				t.Errorf("%v as %q: status %d, want %d: %.300s", a, as, r.status, a.want[i], r.body)
 			}
-			if r.status >= 400 && c.method != http.MethodHead {
-				if _, err := refusalOf(c.path, r); err != nil {
-					t.Errorf("%s %s as %q: %v", c.method, c.path, as, err)
-				}
-			}
-			if r.status == http.StatusUnauthorized && r.header.Get("WWW-Authenticate") == "" {
-				t.Errorf("%s %s: 401 without a challenge", c.method, c.path)
-			}
+			checkRefusal(t, c, r)
+			answers[a.key(a.kind, as)] = seen(r, repository)
+		}
+		if *server.Update {
+			lines[a.at-1] = a.line(got)
 		}
 	}
-	t.Logf("%d requests of %d lines", n, len(table))
-}
-
-// covered requires that the table has every route of the list.
-func covered(t *testing.T, table []access) {
-	t.Helper()
-	parameter := regexp.MustCompile(`:\w+`)
-	for _, r := range server.Routes() {
-		pattern := regexp.MustCompile("^" + parameter.ReplaceAllString(r.Path, "[^/]+") + "$")
-		if !slices.ContainsFunc(table, func(a access) bool {
-			path, _, _ := strings.Cut(a.path, "?")
-			return a.method == r.Method && pattern.MatchString(path)
-		}) {
-			t.Errorf("%s %s is not in the access table", r.Method, r.Path)
-		}
-	}
-}
-
-// TestDeadCredentials walks the table with credentials that are none any more: nothing but what is open to everybody
-// answers.
-func TestDeadCredentials(t *testing.T) {
-	g := startGatehouse(t)
-	base := g.published("alice", algorithm("base", "1.0.0"))
-	table := accessTable(g, base)
-	dead := deadTokens(g)
-	for what, secret := range dead {
-		for i, line := range table {
-			c := line.cell(g, "admin", fmt.Sprint(what, i))
-			c.token = secret
-			want := http.StatusUnauthorized
-			if line.want[0] == http.StatusOK {
-				want = http.StatusOK
-			}
-			if r := g.do(c); r.status != want {
-				t.Errorf("%s token: %s %s: status %d, want %d: %.200s", what, c.method, c.path, r.status, want, r.body)
-			}
-		}
-	}
-}
-
-// deadTokens are secrets that once signed in, or never did.
-func deadTokens(g *gatehouse) map[string]string {
-	g.tb.Helper()
-	mint := func(as, account string, ttl int) wire.Token {
-		var t wire.Token
-		g.send(as, http.MethodPost, "/api/tokens", wire.NewToken{Account: account, ExpiresIn: int64(ttl)}).want(g.tb, http.StatusCreated).into(g.tb, &t)
-		return t
-	}
-	g.addAccount("gone", "admin")
-	expired, revoked, disabled := mint("alice", "", 60), mint("alice", "", 0), g.tokens["gone"]
-	g.do(call{as: "x", token: revoked.Secret, method: http.MethodGet, path: "/api/whoami"}).want(g.tb, http.StatusOK)
-	g.do(call{as: "alice", method: http.MethodDelete, path: "/api/tokens/" + revoked.ID}).want(g.tb, http.StatusNoContent)
-	g.do(call{as: "x", token: disabled, method: http.MethodGet, path: "/api/admin/users"}).want(g.tb, http.StatusOK)
-	g.do(call{as: "admin", method: http.MethodPatch, path: "/api/admin/users/gone/disabled?disabled=true"}).want(g.tb, http.StatusOK)
-	g.ahead.Add(int64(time.Minute + time.Second))
-	return map[string]string{"expired": expired.Secret, "revoked": revoked.Secret, "disabled": disabled, "unknown": "ghs_unknown", "long": strings.Repeat("x", 100_000)}
-}
-
-// TestCredentialForms are the forms in which somebody may sign in, and what is none.
-func TestCredentialForms(t *testing.T) {
-	g := startGatehouse(t)
-	secret := g.tokens["alice"]
-	try := func(path, authorization string) int {
-		return g.do(call{method: http.MethodGet, path: path, header: map[string]string{"Authorization": authorization}}).status
-	}
-	basic := func(user, password string) string {
-		r, _ := http.NewRequest(http.MethodGet, "/", nil)
-		r.SetBasicAuth(user, password)
-		return r.Header.Get("Authorization")
-	}
-	for _, path := range []string{"/api/whoami", "/v2/"} {
-		for form, want := range map[string]int{
-			"Bearer " + secret: 200, "bearer " + secret: 200, basic("alice", secret): 200,
-			basic("bob", secret): 401, basic("", secret): 401, basic("alice", ""): 401, "Bearer": 401, "Bearer ": 401, "Basic !!": 401,
-			secret: 401, "Digest x": 401, "Bearer " + secret + "x": 401, "Bearer \xff\xfe": 401,
-		} {
-			if got := try(path, form); got != want {
-				t.Errorf("%s with %.20q: status %d, want %d", path, form, got, want)
-			}
-		}
-	}
-}
-
-// TestNoWayRoundSignIn asks for every route by other spellings of its path without credentials.
-func TestNoWayRoundSignIn(t *testing.T) {
-	g := startGatehouse(t)
-	for _, r := range append(server.Routes(), server.Route{Method: "GET", Path: "/v2/_catalog"}, server.Route{Method: "GET", Path: "/v2/"}) {
-		path := regexp.MustCompile(`:\w+`).ReplaceAllString(r.Path, "x")
-		if path == "/api/version" {
+	for _, a := range table {
+		twin, ok := asAbsent[a.kind]
+		if !ok {
 			continue
 		}
-		for _, spelling := range []string{
-			path, path + "/", "/" + path, "/." + path, "/x/.." + path, "/api/version/.." + path, "/sf" + path, "/sf@1" + path, "/tp" + path,
-			"/sf%2Fzzz" + path, "/sf%2F" + path, "/sf%2fapi%2Fversion" + path, "/sf@%2Fx" + path, "/%73f" + path, "/sf/sf" + path, "/sf/" + path, "/sf;" + path,
-			strings.Replace(path, "/a", "/%61", 1), strings.Replace(path, "/v2", "/%762", 1), strings.ToUpper(path), path + "%00", path + "?%zz", path + "%2f", "/healthz" + path, "/healthz/.." + path,
-		} {
-			c := call{method: r.Method, path: spelling}
-			got, err := g.try(c)
-			if err != nil {
-				t.Fatal(err)
+		for _, as := range []string{"", "vera", "bob"} {
+			if want, ok := answers[a.key(twin, as)]; ok && answers[a.key(a.kind, as)] != want {
+				t.Errorf("%v as %q: answers\n%s\nan absent repository\n%s", a, as, answers[a.key(a.kind, as)], want)
 			}
-			if got.status < 400 && got.status != http.StatusMovedPermanently || bytes.Contains(got.body, []byte("profiles")) {
-				t.Errorf("%s %s: status %d: %.200s", r.Method, spelling, got.status, got.body)
+		}
+	}
+	t.Logf("%d requests of %d lines", m.n, len(table))
+	if *server.Update {
+		if err := os.WriteFile(accessFile, []byte(strings.Join(lines, "\n")), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func (a access) key(kind, as string) string {
+	return strings.Join([]string{a.method, a.path, a.body, kind, as}, "\x00")
+}
+
+// line is how a line of the file is written.
+func (a access) line(statuses [len(callers)]int) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%-6s %s %s :", a.method, a.path, a.kind)
+	for _, s := range statuses {
+		fmt.Fprintf(&b, " %d", s)
+	}
+	if a.body != "" {
+		b.WriteString(" | " + a.body)
+	}
+	return b.String()
+}
+
+// seen is all that a client sees of an answer, with what differs between two requests of one kind taken out.
+func seen(r reply, repository string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d\n", r.status)
+	for _, name := range slices.Sorted(maps.Keys(r.header)) {
+		if name != "Date" && name != "X-Request-Id" && name != "Content-Length" && name != "Docker-Upload-Uuid" && name != "Location" {
+			fmt.Fprintf(&b, "%s: %s\n", name, r.header[name])
+		}
+	}
+	b.Write(withoutID(r.body))
+	text := b.String()
+	if repository != "" {
+		owner, name, _ := strings.Cut(repository, "/")
+		text = strings.ReplaceAll(text, repository, "REPOSITORY")
+		text = strings.ReplaceAll(text, owner+"%2F"+name, "REPOSITORY")
+	}
+	return digestText.ReplaceAllString(text, "DIGEST")
+}
+
+var digestText = regexp.MustCompile(`sha256:[0-9a-f]{64}|"(v[0-9]+|1\.0\.0)"|\\"(v[0-9]+|1\.0\.0)\\"`)
+
+func checkRefusal(t *testing.T, c call, r reply) {
+	t.Helper()
+	if r.status >= 400 && c.method != http.MethodHead {
+		if _, err := refusalOf(c.path, r); err != nil {
+			t.Errorf("%s %s as %q: %v", c.method, c.path, c.as, err)
+		}
+	}
+	if r.status == http.StatusUnauthorized && r.header.Get("WWW-Authenticate") == "" {
+		t.Errorf("%s %s: 401 without a challenge", c.method, c.path)
+	}
+}
+
+// covered requires that the matrix has every route of the list and every kind of request of the protocol.
+func covered(t *testing.T, table []access) {
+	t.Helper()
+	asked := map[oci.Kind]bool{}
+	for _, a := range table {
+		path := strings.NewReplacer("{repo}", "a/b", "{upload}", "00", "{tag}", "t", "{n}", "1").Replace(a.path)
+		path = placeholder.ReplaceAllString(path, digest.FromBytes(nil).String())
+		if u, err := url.Parse(path); err == nil {
+			if q, err := oci.Parse(a.method, u); err == nil {
+				asked[q.Kind] = true
 			}
+		}
+	}
+	for k := range oci.Kinds {
+		if !asked[k] {
+			t.Errorf("no line of %s is a request of kind %d of package oci", accessFile, k)
+		}
+	}
+	parameter := regexp.MustCompile(`[:*]\w+`)
+	for _, r := range server.Routes() {
+		pattern := regexp.MustCompile("^" + parameter.ReplaceAllString(r.Path, ".+") + "$")
+		if !slices.ContainsFunc(table, func(a access) bool {
+			path, _, _ := strings.Cut(a.path, "?")
+			return a.method == r.Method && pattern.MatchString(strings.ReplaceAll(path, "{repo}", "a/b"))
+		}) {
+			t.Errorf("%s %s is not in %s", r.Method, r.Path, accessFile)
 		}
 	}
 }

@@ -24,7 +24,7 @@ func FuzzAPI(f *testing.F) {
 		}
 	})
 	base := g.publishedWithin(f, algorithm("base", "1.0.0"))
-	for _, line := range accessSeeds(f, base) {
+	for _, line := range requestSeeds(f, base) {
 		f.Add(line.method, line.path, line.header, []byte(line.body), true)
 	}
 	for _, path := range hostileSegments {
@@ -57,10 +57,13 @@ func FuzzAPI(f *testing.F) {
 	})
 }
 
-// accessSeeds are the lines of the access table as they stand, which name things that are not there.
-func accessSeeds(f *testing.F, base digest.Digest) []access {
+// seed is a request that the fuzzer begins with.
+type seed struct{ method, path, header, body string }
+
+// requestSeeds are requests of every kind, which name things that are not there.
+func requestSeeds(f *testing.F, base digest.Digest) []seed {
 	spec, tune := jobSpec(f, dialect.Forge, "a"), jobSpec(f, dialect.TunePlane, "a")
-	seeds := []access{
+	seeds := []seed{
 		{method: "POST", path: "/api/jobs", body: spec},
 		{method: "POST", path: "/api/jobs", header: `X-Forge-Meta: {"exp":"experiments/a","profile":"h200","spec":` + spec + `}`, body: "package"},
 		{method: "POST", path: "/api/admission", body: tune},
