@@ -52,7 +52,7 @@ var postgresEngine = &engine{
 	lock:     fmt.Sprintf("SELECT pg_advisory_xact_lock(%d)", updateLock),
 	update:   sql.TxOptions{Isolation: sql.LevelReadCommitted},
 	view:     sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true},
-	patience: "SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0",
+	patience: "SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0; SET LOCAL enable_seqscan = on",
 	catalog:  postgresCatalog,
 	longest:  batchLimit,
 	classify: classifyPostgres,
@@ -105,6 +105,9 @@ func postgresConfig(address string) (*pgx.ConnConfig, int, error) {
 		"lock_timeout":                        milliseconds(lockLimit),
 		"idle_in_transaction_session_timeout": milliseconds(silenceLimit),
 		"synchronous_commit":                  "on",
+		// Every query is written for an index. A plan must not hang on statistics, which lag behind a table that grows.
+		"enable_seqscan":    "off",
+		"enable_bitmapscan": "off",
 	} {
 		if _, given := config.RuntimeParams[name]; !given {
 			config.RuntimeParams[name] = value

@@ -1,0 +1,277 @@
+package metastore
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/stdlib"
+	"modernc.org/sqlite"
+
+	"github.com/gatehouse-registry/gatehouse/digest"
+	"github.com/gatehouse-registry/gatehouse/registry"
+)
+
+// listening is a driver.Connector whose connections note the queries that they are asked.
+type listening struct {
+	driver.Connector
+	heard *[]heardQuery
+}
+
+type heardQuery struct {
+	text string
+	args []any
+}
+
+func (l listening) Connect(ctx context.Context) (driver.Conn, error) {
+	conn, err := l.Connector.Connect(ctx)
+	return listeningConn{conn, l.heard}, err
+}
+
+type listeningConn struct {
+	driver.Conn
+	heard *[]heardQuery
+}
+
+func (c listeningConn) BeginTx(ctx context.Context, options driver.TxOptions) (driver.Tx, error) {
+	return c.Conn.(driver.ConnBeginTx).BeginTx(ctx, options)
+}
+
+func (c listeningConn) CheckNamedValue(v *driver.NamedValue) error {
+	if checker, ok := c.Conn.(driver.NamedValueChecker); ok {
+		return checker.CheckNamedValue(v)
+	}
+	return driver.ErrSkip
+}
+
+func (c listeningConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	heard := heardQuery{text: query}
+	for _, a := range args {
+		heard.args = append(heard.args, a.Value)
+	}
+	*c.heard = append(*c.heard, heard)
+	return c.Conn.(driver.QueryerContext).QueryContext(ctx, query, args)
+}
+
+// numberedDigest is what digestSQL gives for i.
+func numberedDigest(i int) digest.Digest {
+	d, err := digest.Parse("sha256:" + strings.Repeat(fmt.Sprint(1_000_000_000_000_000+i), 4))
+	if err != nil {
+		panic(err)
+	}
+	return d
+}
+
+// digestSQL makes the text of a digest of its own out of an expression of an integer.
+func digestSQL(i string) string {
+	text := `CAST(1000000000000000 + ` + i + ` AS TEXT)`
+	return `'sha256:' || ` + strings.Join([]string{text, text, text, text}, ` || `)
+}
+
+// fillMany makes 20,000 tags with a manifest each in a/x, all referrers of one of 100 subjects, and 300 other repositories
+// with two manifests each.
+func fillMany(t *testing.T, s *Store) {
+	t.Helper()
+	const step = 1000 // rows of a transaction
+	for _, rows := range []struct {
+		n            int
+		into, values string
+	}{
+		{1, `repositories (name, owner, pack_name, pack_fold, pack_kind, created_at)`, `'a/x', 'a', '', '', '', 0`},
+		{300, `repositories (name, owner, pack_name, pack_fold, pack_kind, created_at)`, `'b/' || CAST(1000 + i AS TEXT), 'b', '', '', '', 0`},
+		{20_000, `manifests (repository, digest, media_type, size, artifact_type, subject, pushed_at)`,
+			`'a/x', ` + digestSQL("i") + `, 'm', 1, 'application/t', ` + digestSQL("i % 100") + `, i`},
+		{600, `manifests (repository, digest, media_type, size, artifact_type, subject, pushed_at)`,
+			`'b/' || CAST(1000 + i % 300 AS TEXT), ` + digestSQL("i") + `, 'm', 1, '', '', i`},
+		{20_000, `tags (repository, name, digest, updated_at)`, `'a/x', 'v' || CAST(i AS TEXT), ` + digestSQL("i") + `, i`},
+		{20_000, `manifest_references (repository, manifest, position, digest)`, `'a/x', ` + digestSQL("i") + `, 0, ` + digestSQL("i % 1000")},
+		{20_000, `repository_blobs (repository, digest, media_type, size, linked_at)`, `'a/x', ` + digestSQL("i") + `, '', 1, 0`},
+	} {
+		for first := 0; first < rows.n; first += step {
+			insert := fmt.Sprintf(`INSERT INTO %s WITH RECURSIVE n(i) AS (SELECT %d UNION ALL SELECT i + 1 FROM n WHERE i < %d) SELECT %s FROM n`,
+				rows.into, first, min(first+step, rows.n)-1, rows.values)
+			if err := s.Update(t.Context(), raw(insert)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// hotLookups are what requests ask for that must not grow with the number of tags.
+var hotLookups = map[string]func(registry.Tx) error{
+	"a tag":          func(t registry.Tx) error { _, err := t.Tag("a/x", "v12345"); return err },
+	"a page of tags": func(t registry.Tx) error { _, err := t.Tags("a/x", "v12", 100); return err },
+	"a manifest":     func(t registry.Tx) error { _, err := t.Manifest("a/x", numberedDigest(12345)); return err },
+	"a manifest by tag": func(t registry.Tx) error {
+		_, err := t.FindManifest("a/x", registry.Reference{Tag: "v12345"})
+		return err
+	},
+	"a manifest by digest": func(t registry.Tx) error {
+		_, err := t.FindManifest("a/x", registry.Reference{Digest: numberedDigest(12345)})
+		return err
+	},
+	"referrers": func(t registry.Tx) error {
+		return t.Referrers("a/x", numberedDigest(7), "", digest.Digest{}, func(registry.Manifest) bool { return false })
+	},
+	"referrers of a type": func(t registry.Tx) error {
+		return t.Referrers("a/x", numberedDigest(7), "application/t", numberedDigest(9), func(registry.Manifest) bool { return false })
+	},
+	"a linked blob":             func(t registry.Tx) error { _, err := t.LinkedBlob("a/x", numberedDigest(7)); return err },
+	"repositories of a blob":    func(t registry.Tx) error { _, err := t.BlobRepositories(numberedDigest(7)); return err },
+	"references to a blob":      func(t registry.Tx) error { _, err := t.BlobReferences("a/x", numberedDigest(7)); return err },
+	"a repository":              func(t registry.Tx) error { _, err := t.Repository("a/x"); return err },
+	"a page of the catalogue":   func(t registry.Tx) error { _, err := t.Repositories("b/1", 100); return err },
+	"a repository's visibility": func(t registry.Tx) error { _, err := t.RepositoryVisible("a/x"); return err },
+}
+
+// TestPlans checks, with 20,000 tags, that every hot lookup walks an index and sorts nothing, whether the engine has
+// statistics of the tables or not, and in PostgreSQL also once it plans for any arguments.
+func TestPlans(t *testing.T) {
+	t.Parallel()
+	t.Run("sqlite", func(t *testing.T) {
+		t.Parallel()
+		path := filepath.Join(t.TempDir(), "gatehouse.db")
+		s := openSQLite(t, path)
+		connector, err := sqlite.NewConnector("file:" + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkPlans(t, s, connector, sqlitePlan, `PRAGMA analysis_limit = 0`, `ANALYZE`)
+	})
+	t.Run("postgres", func(t *testing.T) {
+		t.Parallel()
+		address := freshPostgres(t)
+		config, _, err := postgresConfig(address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		plan := func(mode string) planner {
+			return func(s *Store, q heardQuery) (string, error) { return postgresPlan(s, q, mode) }
+		}
+		s := openPostgres(t, address)
+		connector := stdlib.GetConnector(*config)
+		checkPlans(t, s, connector, plan("force_custom_plan"), `ANALYZE`)
+		for name, queries := range hearAll(t, s, connector) {
+			checkPlan(t, s, name+" for any arguments", queries, plan("force_generic_plan"))
+		}
+	})
+}
+
+// planner gives an engine's plan of a query, one step a line, with a line "bad: …" for each step that it should not have.
+type planner func(*Store, heardQuery) (string, error)
+
+func checkPlans(t *testing.T, s *Store, connector driver.Connector, plan planner, analyze ...string) {
+	t.Helper()
+	fillMany(t, s)
+	for name, queries := range hearAll(t, s, connector) {
+		checkPlan(t, s, name, queries, plan)
+	}
+	for _, statement := range analyze {
+		if _, err := s.writer.db.Exec(statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, queries := range hearAll(t, s, connector) {
+		checkPlan(t, s, name+" with statistics", queries, plan)
+	}
+}
+
+// hearAll runs the lookups and gives the queries that each of them asked.
+func hearAll(t *testing.T, s *Store, connector driver.Connector) map[string][]heardQuery {
+	t.Helper()
+	var heard []heardQuery
+	ears := &Store{engine: s.engine, readers: sql.OpenDB(listening{connector, &heard})}
+	defer ears.readers.Close()
+	queries := map[string][]heardQuery{}
+	for name, lookup := range hotLookups {
+		heard = nil
+		if err := ears.View(t.Context(), lookup); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if len(heard) == 0 {
+			t.Errorf("%s asked nothing", name)
+		}
+		queries[name] = heard
+	}
+	return queries
+}
+
+func checkPlan(t *testing.T, s *Store, name string, queries []heardQuery, plan planner) {
+	t.Helper()
+	for _, q := range queries {
+		steps, err := plan(s, q)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if steps == "" || strings.Contains(steps, "bad: ") {
+			t.Errorf("%s: the query\n%s\nhas the plan\n%s", name, q.text, steps)
+		}
+	}
+}
+
+func sqlitePlan(s *Store, q heardQuery) (string, error) {
+	rows, err := s.writer.db.Query(`EXPLAIN QUERY PLAN `+q.text, q.args...)
+	if err != nil {
+		return "", err
+	}
+	defer rows.Close()
+	var plan strings.Builder
+	for rows.Next() {
+		var id, parent, unused int
+		var step string
+		if err := rows.Scan(&id, &parent, &unused, &step); err != nil {
+			return "", err
+		}
+		if strings.HasPrefix(step, "SCAN ") && step != "SCAN CONSTANT ROW" || strings.Contains(step, "TEMP B-TREE") && !strings.Contains(step, "count(DISTINCT)") {
+			plan.WriteString("bad: ")
+		}
+		plan.WriteString(step + "\n")
+	}
+	return plan.String(), rows.Err()
+}
+
+func postgresPlan(s *Store, q heardQuery, mode string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	conn, err := s.readers.Conn(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close()
+	var values []string
+	for _, a := range q.args {
+		if text, ok := a.(string); ok {
+			values = append(values, `'`+strings.ReplaceAll(text, `'`, `''`)+`'`)
+		} else {
+			values = append(values, fmt.Sprint(a))
+		}
+	}
+	for _, statement := range []string{`SET plan_cache_mode = ` + mode, `PREPARE q AS ` + q.text} {
+		if _, err := conn.ExecContext(ctx, statement); err != nil {
+			return "", err
+		}
+	}
+	defer conn.ExecContext(ctx, `DEALLOCATE q`)
+	rows, err := conn.QueryContext(ctx, `EXPLAIN EXECUTE q(`+strings.Join(values, ", ")+`)`)
+	if err != nil {
+		return "", err
+	}
+	defer rows.Close()
+	var plan strings.Builder
+	for rows.Next() {
+		var step string
+		if err := rows.Scan(&step); err != nil {
+			return "", err
+		}
+		if strings.Contains(step, "Seq Scan") || strings.Contains(step, "Sort  (") {
+			plan.WriteString("bad: ")
+		}
+		plan.WriteString(step + "\n")
+	}
+	return plan.String(), rows.Err()
+}
