@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -50,7 +51,7 @@ func TestScripts(t *testing.T) {
 		Setup: setUp,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "json": jsonValue, "stdout2env": stdoutToEnv, "flip": flip, "orascopy": orasCopy, "stop-server": stopServer,
-			"fill": fill,
+			"fill": fill, "noise": noise,
 		},
 	})
 }
@@ -212,6 +213,16 @@ func fill(ts *testscript.TestScript, _ bool, args []string) {
 	}
 	text := os.Expand(ts.ReadFile(args[0]), ts.Getenv)
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(text), 0o644))
+}
+
+// noise FILE makes a file that no archive makes smaller, and that is too large to be kept beside its row.
+func noise(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) != 1 {
+		ts.Fatalf("usage: noise FILE")
+	}
+	content := make([]byte, 100<<10)
+	rand.NewChaCha8([32]byte{1}).Read(content)
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), content, 0o644))
 }
 
 // orascopy LAYOUT TAG REPOSITORY TOKEN publishes from an OCI layout as any OCI client would, by oras-go alone.
