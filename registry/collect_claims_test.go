@@ -224,7 +224,7 @@ func TestKilledCollection(t *testing.T) {
 	t.Parallel()
 	everyEngine(t, eager(), func(t *testing.T, w *world) {
 		w.must("push", pushImage(context.Background(), w.other, "alice/kept", 0, false))
-		n := 0
+		n, ended := 0, 0
 		for at := 0; ; at++ {
 			n++
 			w.must("prepare", orphan(w, n))
@@ -235,8 +235,8 @@ func TestKilledCollection(t *testing.T) {
 				w.must("collect", err)
 				break
 			}
-			if err == nil {
-				t.Fatalf("killed at step %d: the collection ended well", at)
+			if err == nil { // killed while it gave its lease back
+				ended++
 			}
 			next := w.service(w.bare, eager(), true)
 			w.must("finish", next.CollectWhenDue(context.Background()))
@@ -249,8 +249,8 @@ func TestKilledCollection(t *testing.T) {
 				}
 			}
 		}
-		if n < 6 {
-			t.Errorf("the collection had %d steps: the test looks at nothing", n)
+		if n-ended < 6 {
+			t.Errorf("%d collections were killed at work: the test looks at nothing", n-ended)
 		}
 	})
 }
