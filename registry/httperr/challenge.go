@@ -20,15 +20,20 @@ type Challenge struct {
 
 type challengeKey struct{}
 
-// WithChallenge puts the challenge of a request that nobody signed in for into its context.
-func WithChallenge(ctx context.Context, c Challenge) context.Context {
+// WithChallenge puts the challenge of a request into its context, to be made if it turns out that nobody signed in for it.
+// One without a realm is none.
+func WithChallenge(ctx context.Context, c func() Challenge) context.Context {
 	return context.WithValue(ctx, challengeKey{}, c)
 }
 
 // challenge is the WWW-Authenticate header of an Unauthorized error.
 func challenge(ctx context.Context, form Form, err error) string {
-	c, ok := ctx.Value(challengeKey{}).(Challenge)
+	made, ok := ctx.Value(challengeKey{}).(func() Challenge)
 	if !ok || form != OCI {
+		return challenges[form]
+	}
+	c := made()
+	if c.Realm == "" {
 		return challenges[form]
 	}
 	var b strings.Builder

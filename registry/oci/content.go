@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -50,8 +51,30 @@ func (h *handler) serveContent(x *exchange, d digest.Descriptor, content io.Read
 	if _, err := content.Seek(part.start, io.SeekStart); err != nil {
 		return fmt.Errorf("seek in %s: %w", d.Digest, err)
 	}
+	if _, file := content.(*os.File); !file && part.length <= together {
+		return h.sendTogether(x, d.Digest, status, content, part.length)
+	}
 	x.w.WriteHeader(status)
 	h.send(x, d.Digest, content, part.length)
+	return nil
+}
+
+// together is how many bytes of content are read before the answer begins, so that headers and content leave in one write.
+const together = 64 << 10
+
+// sendTogether answers with little content, which can still fail.
+func (h *handler) sendTogether(x *exchange, d digest.Digest, status int, content io.Reader, n int64) error {
+	buf := make([]byte, n)
+	if _, err := io.ReadFull(content, buf); err != nil {
+		return fmt.Errorf("read %s: %w", d, err)
+	}
+	control := http.NewResponseController(x.w)
+	control.SetWriteDeadline(time.Now().Add(h.idle))
+	x.w.WriteHeader(status)
+	if _, err := x.w.Write(buf); err != nil {
+		h.log.WarnContext(x.ctx, "transfer ended early", "repository", x.Repository, "digest", d.String(), "err", err)
+	}
+	control.SetWriteDeadline(time.Time{})
 	return nil
 }
 

@@ -130,7 +130,11 @@ func Parse(method string, u *url.URL) (*Request, error) {
 			return nil, err
 		}
 	}
-	return q, q.read(at, element, u.Query())
+	var query url.Values
+	if u.RawQuery != "" {
+		query = u.Query()
+	}
+	return q, q.read(at, element, query)
 }
 
 // splitPath finds the endpoint, the repository and the last element of a path.

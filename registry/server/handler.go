@@ -151,6 +151,9 @@ func authenticate(svc *registry.Service, failed *failedSignIns, answer answerFun
 // version means the latest.
 func checkQuery(answer answerFunc) gin.HandlerFunc {
 	return func(c *gin.Context) {
+		if c.Request.URL.RawQuery == "" {
+			return
+		}
 		if _, err := url.ParseQuery(c.Request.URL.RawQuery); err != nil {
 			answer(formOf(c.Request.URL.Path), c, registry.Errorf(registry.Invalid, "query: %w", err))
 		}

@@ -46,11 +46,10 @@ func (s *Server) challenge(c *gin.Context) {
 	if !isOCI(c.Request.URL.Path) || isToken(c) {
 		return
 	}
-	if realm := s.tokenRealm(); realm != "" {
-		c.Request = c.Request.WithContext(httperr.WithChallenge(c.Request.Context(), httperr.Challenge{
-			Realm: realm, Service: s.svc.Settings().RegistryID, Scope: oci.Scope(c.Request),
-		}))
-	}
+	r := c.Request
+	c.Request = r.WithContext(httperr.WithChallenge(r.Context(), func() httperr.Challenge {
+		return httperr.Challenge{Realm: s.tokenRealm(), Service: s.svc.Settings().RegistryID, Scope: oci.Scope(r)}
+	}))
 }
 
 // Failed sign-ins of one network. A valid credential always gets in: nobody locks others out by failing.
