@@ -236,6 +236,9 @@ func (a app) printMirror(r mirror.Report, dryRun bool) error {
 		problems    []mirror.Problem
 	}{{"not at the source", yellow, r.Sparse}, {"conflict", red, r.Conflicts}, {"refused", red, r.Refused}, {"failed", red, r.Failed}} {
 		for _, p := range list.problems {
+			if !a.env.Terminal {
+				break // each stood there when it was met
+			}
 			fmt.Fprintf(a.env.Err, "%s %s\n", a.env.paint(list.color, "sf: "+list.word+":"), printable(p.String()))
 			if p.Decision != nil {
 				printDecision(a.env, *p.Decision)

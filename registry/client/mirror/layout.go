@@ -354,7 +354,7 @@ func (o *layout) flush() error {
 	if err != nil {
 		return err
 	}
-	if err := durable.Replace(filepath.Join(o.dir, indexFile), content, 0o644); err != nil {
+	if err := durable.Replace(filepath.Join(o.dir, indexFile), append(content, '\n'), 0o644); err != nil {
 		return fmt.Errorf("write the index: %w", err)
 	}
 	o.dirty = 0
