@@ -49,6 +49,7 @@ type setup struct {
 	config   server.Config
 	change   func(*registry.Deps)
 	accounts map[string]auth.Role
+	log      slog.Handler // instead of the harness's own, which keeps errors
 }
 
 // everyRole has an account of each role, and a second operator.
@@ -85,8 +86,11 @@ func openGatehouse(tb testing.TB, with ...func(*setup)) *gatehouse {
 	for _, w := range with {
 		w(&s)
 	}
+	if s.log == nil {
+		s.log = &g.faults
+	}
 	var err error
-	g.server, err = server.OpenWith(tb.Context(), s.config, slog.New(&g.faults), func(d *registry.Deps) {
+	g.server, err = server.OpenWith(tb.Context(), s.config, slog.New(s.log), func(d *registry.Deps) {
 		d.Now = func() time.Time { return time.Now().Add(time.Duration(g.ahead.Load())) }
 		s.change(d)
 	})
