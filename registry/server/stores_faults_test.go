@@ -103,6 +103,9 @@ func TestPublishOverFailingCalls(t *testing.T) {
 	for name, s := range openFailing {
 		for _, way := range []string{"REST", "OCI", "OCI in chunks"} {
 			for _, kind := range s.kinds {
+				if name == "S3" && way == "OCI in chunks" && kind != blobfault.LostAnswer && kind != blobfault.Full {
+					continue // fifty requests each, of the sorts that fail in every way above
+				}
 				t.Run(fmt.Sprint(name, " ", way, " ", kind), func(t *testing.T) {
 					t.Parallel()
 					g, store := startOver(t, s.open)
