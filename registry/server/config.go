@@ -15,7 +15,8 @@ const ConfigFile = "gatehouse.yaml"
 // DefaultListen is where `sf serve` listens when told nothing.
 const DefaultListen = "127.0.0.1:8080"
 
-// Config is what an administrator may decide. The zero value of every field means its default. A field is a key that
+// Config is what an administrator may decide. The zero value of every field means its default, unless LoadConfig read that a
+// zero is meant. A field is a key that
 // flags, environment and file set alike: its yaml tag is the name, doc what docs/config.md says of it, and secret
 // marks what is never printed whole. A struct groups keys below its name.
 type Config struct {
@@ -81,7 +82,7 @@ type Limits struct {
 	LeaseTTL     time.Duration `yaml:"lease_ttl" doc:"how long a job's GPUs count against its account's quota without a sign of life"`
 	ReceiptTTL   time.Duration `yaml:"receipt_ttl" doc:"how long a receipt may launch"`
 
-	Connections   int           `yaml:"connections" doc:"open connections; beyond it a few more are let in, for health checks and to be told 503"`
+	Connections   int           `yaml:"connections" doc:"open connections; beyond it a few more are let in, for health checks and to be told 429"`
 	Requests      int           `yaml:"requests" doc:"small requests of one caller (an account, else a network address) at a time; beyond it 429"`
 	Transfers     int           `yaml:"transfers" doc:"requests of one caller that move content at a time; beyond it 429"`
 	RequestRate   float64       `yaml:"request_rate" doc:"requests of one caller a second, over time; 0 sets no such limit"`

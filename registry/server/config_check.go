@@ -17,11 +17,13 @@ import (
 	"github.com/gatehouse-registry/gatehouse/registry"
 )
 
-// complete is the configuration with the default of everything that is not set.
+// complete is the configuration with the default of everything that is not set. A zero that somebody wrote down is meant;
+// an empty text never is.
 func (c Config) complete() Config {
 	preset := defaults()
 	for _, k := range Keys() {
-		if f := k.field(&c); f.IsZero() {
+		f := k.field(&c)
+		if f.IsZero() && (c.sources[k.Name] == "" || f.Kind() == reflect.String) {
 			f.Set(k.field(&preset))
 		}
 	}
@@ -46,7 +48,7 @@ func (k *checker) fault(key, format string, args ...any) {
 // settings checks the configuration and gives what of it belongs to the domain. All faults are reported together.
 func (c Config) settings() (registry.Settings, error) {
 	k := &checker{c: c.complete()}
-	k.negatives()
+	k.numbers()
 	k.addresses()
 	k.stores()
 	k.transport()
@@ -64,6 +66,9 @@ func (c Config) settings() (registry.Settings, error) {
 			k.fault("retention", "[%d]: %w", i, err)
 		}
 	}
+	if len(set.Profiles) == 0 {
+		k.fault("profiles", "at least one profile is needed")
+	}
 	for i := range set.Profiles {
 		k.profile(&set.Profiles[i], i)
 	}
@@ -78,12 +83,21 @@ func (c Config) settings() (registry.Settings, error) {
 	return set, errors.Join(k.faults...)
 }
 
-// negatives refuses numbers below zero.
-func (k *checker) negatives() {
+// needed are the numbers that can't be 0: nothing would work.
+var needed = []string{
+	"drain_timeout", "limits.max_blob_bytes", "limits.upload_ttl", "limits.preview_ttl", "limits.lease_ttl", "limits.receipt_ttl",
+	"limits.connections", "limits.requests", "limits.transfers", "limits.header_timeout", "limits.idle_timeout",
+}
+
+// numbers refuses those below zero, and zeros where nothing would work.
+func (k *checker) numbers() {
 	for _, key := range Keys() {
 		f := key.field(&k.c)
-		if f.CanInt() && f.Int() < 0 || f.CanFloat() && f.Float() < 0 {
+		switch {
+		case f.CanInt() && f.Int() < 0 || f.CanFloat() && f.Float() < 0:
 			k.fault(key.Name, "%s is negative", format(f))
+		case f.IsZero() && slices.Contains(needed, key.Name):
+			k.fault(key.Name, "it can't be 0")
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"syscall"
 	"testing"
@@ -80,11 +81,13 @@ func TestConfigPrecedence(t *testing.T) {
 			values, ok := samples[k.Name]
 			if !ok {
 				var preset Config
-				switch k.field(&preset).Interface().(type) {
-				case time.Duration:
+				f := k.field(&preset)
+				values = [3]string{"11", "12", "13"}
+				if f.Type() == reflect.TypeFor[time.Duration]() {
 					values = [3]string{"1h", "2h", "3h"}
-				default:
-					values = [3]string{"11", "12", "13"}
+				}
+				if f.Kind() == reflect.Slice && f.Type().Elem().Kind() == reflect.Struct {
+					values = [3]string{"[{}]", "[{}, {}]", "[{}, {}, {}]"}
 				}
 			}
 			file := filepath.Join(t.TempDir(), "f.yaml")
@@ -131,6 +134,8 @@ func TestConfigRefusals(t *testing.T) {
 		"unknown key":        {"listne: x\n", []string{"FILE:1: listne: unknown key (did you mean listen?)"}},
 		"all at once":        {"listne: x\nlimits:\n  conections: 3\n  idle_timeout: soon\nlog_level: loud\n", []string{"FILE:1: listne", "FILE:3: limits.conections", "did you mean limits.connections", "FILE:4: limits.idle_timeout: \"soon\"", "FILE:5: log_level"}},
 		"negative limit":     {"limits: {lease_ttl: -1h}\n", []string{"FILE:1: limits.lease_ttl: -1h is negative"}},
+		"zero":               {"limits: {connections: 0}\n", []string{"FILE:1: limits.connections: it can't be 0"}},
+		"no profile":         {"profiles: []\n", []string{"FILE:1: profiles: at least one"}},
 		"fixed rule":         {"warn_rules: [archive.path.parent]\n", []string{"archive.path.parent"}},
 		"unknown rule":       {"warn_rules: [no.such.rule]\n", []string{"no.such.rule"}},
 		"nameless profile":   {"profiles: [{label: x}]\n", []string{"profiles: [0].name"}},

@@ -10,7 +10,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/gatehouse-registry/gatehouse/admission/rule"
-	"github.com/gatehouse-registry/gatehouse/registry/metastore"
 )
 
 // metrics are what /metrics shows. Labels have few values, all of them ours: classes, statuses, names of limits, of rules and
@@ -89,34 +88,6 @@ func (m *metrics) answered(c class, code int, received, sent int64, took time.Du
 	m.seconds.WithLabelValues(route).Observe(took.Seconds())
 	m.received.WithLabelValues(route).Add(float64(received))
 	m.sent.WithLabelValues(route).Add(float64(sent))
-}
-
-// pools shows how busy the connections to the database are.
-func (m *metrics) pools(look func() []metastore.Pool) {
-	m.registry.MustRegister(poolCollector{look})
-}
-
-type poolCollector struct{ look func() []metastore.Pool }
-
-var (
-	poolOpen    = prometheus.NewDesc("gatehouse_database_connections", "Connections to the database.", []string{"pool", "state"}, nil)
-	poolWaits   = prometheus.NewDesc("gatehouse_database_waits_total", "Transactions that waited for a connection.", []string{"pool"}, nil)
-	poolWaiting = prometheus.NewDesc("gatehouse_database_wait_seconds_total", "Time that they waited.", []string{"pool"}, nil)
-)
-
-func (c poolCollector) Describe(to chan<- *prometheus.Desc) {
-	to <- poolOpen
-	to <- poolWaits
-	to <- poolWaiting
-}
-
-func (c poolCollector) Collect(to chan<- prometheus.Metric) {
-	for _, p := range c.look() {
-		to <- prometheus.MustNewConstMetric(poolOpen, prometheus.GaugeValue, float64(p.InUse), p.Name, "busy")
-		to <- prometheus.MustNewConstMetric(poolOpen, prometheus.GaugeValue, float64(p.Open-p.InUse), p.Name, "idle")
-		to <- prometheus.MustNewConstMetric(poolWaits, prometheus.CounterValue, float64(p.Waits), p.Name)
-		to <- prometheus.MustNewConstMetric(poolWaiting, prometheus.CounterValue, p.WaitSeconds, p.Name)
-	}
 }
 
 // decided counts a gate's decision.

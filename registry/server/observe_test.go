@@ -90,7 +90,7 @@ func TestMetrics(t *testing.T) {
 		`gatehouse_http_request_seconds_count{route="manifest"} 50`, `gatehouse_decisions_total{gate="publish",outcome="allowed"} 1`,
 		`gatehouse_decisions_total{gate="publish",outcome="refused"} 1`, `gatehouse_violations_total{gate="publish",rule="manifest.`,
 		`gatehouse_database_seconds_count{operation="view"}`, `gatehouse_database_connections{pool="writer",state=`, `gatehouse_build_info{version="test"} 1`,
-		"go_goroutines ", "process_open_fds ",
+		"gatehouse_collections_total 0", "gatehouse_scrubbed_bytes_total 0", "go_goroutines ", "process_open_fds ",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %s", want)

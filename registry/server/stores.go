@@ -59,8 +59,11 @@ func (s *Server) openStores(ctx context.Context, set registry.Settings, change f
 	change(&deps)
 	s.observe(&deps, backend)
 	s.ready = newReadiness(deps, set.RegistryID)
-	s.svc, err = registry.New(ctx, deps, set)
-	return err
+	if s.svc, err = registry.New(ctx, deps, set); err != nil {
+		return err
+	}
+	s.metrics.upkeep(s.svc.Stats)
+	return nil
 }
 
 // lock takes a folder for this process.
