@@ -17,55 +17,58 @@ func mustUpdate(b *testing.B, s *Store, fn func(registry.Tx) error) {
 	}
 }
 
+// everyEngineOf runs a benchmark on each engine.
+func everyEngineOf(b *testing.B, run func(b *testing.B, s *Store)) {
+	b.Run("sqlite", func(b *testing.B) { run(b, openSQLite(b, filepath.Join(b.TempDir(), "gatehouse.db"))) })
+	b.Run("postgres", func(b *testing.B) { run(b, openPostgres(b, freshPostgres(b))) })
+}
+
 // BenchmarkInsertVersion publishes, each in an update of its own: one caller, and 64 at once, who share commits.
 func BenchmarkInsertVersion(b *testing.B) {
-	open := func(b *testing.B) *Store {
-		s := openSQLite(b, filepath.Join(b.TempDir(), "gatehouse.db"))
-		mustUpdate(b, s, func(tx registry.Tx) error {
-			return tx.EnsureRepository(registry.Repository{Name: "a/x", Owner: "a"})
-		})
-		return s
-	}
-	b.Run("alone", func(b *testing.B) {
-		s, n := open(b), 0
-		for b.Loop() {
-			n++
-			mustUpdate(b, s, func(tx registry.Tx) error { return tx.InsertVersion(published(fmt.Sprint(n))) })
+	everyEngineOf(b, func(b *testing.B, s *Store) {
+		var n atomic.Int64
+		publish := func() {
+			mustUpdate(b, s, func(tx registry.Tx) error { return tx.InsertVersion(published(fmt.Sprint(n.Add(1)))) })
 		}
-	})
-	b.Run("64 at once", func(b *testing.B) {
-		s, n := open(b), atomic.Int64{}
-		b.SetParallelism(32) // times GOMAXPROCS
-		b.RunParallel(func(pb *testing.PB) {
-			for pb.Next() {
-				name := fmt.Sprint(n.Add(1))
-				mustUpdate(b, s, func(tx registry.Tx) error { return tx.InsertVersion(published(name)) })
+		mustUpdate(b, s, repositoryOfPack)
+		b.Run("alone", func(b *testing.B) {
+			for b.Loop() {
+				publish()
 			}
+		})
+		b.Run("64 at once", func(b *testing.B) {
+			b.SetParallelism(32) // times GOMAXPROCS
+			b.RunParallel(func(pb *testing.PB) {
+				for pb.Next() {
+					publish()
+				}
+			})
 		})
 	})
 }
 
 // BenchmarkManifest looks a manifest up by tag, in repositories with one tag and with 2,000.
 func BenchmarkManifest(b *testing.B) {
-	for _, tags := range []int{1, 2000} {
-		b.Run(fmt.Sprint(tags, " tags"), func(b *testing.B) {
-			s := openSQLite(b, filepath.Join(b.TempDir(), "gatehouse.db"))
+	everyEngineOf(b, func(b *testing.B, s *Store) {
+		for _, tags := range []int{1, 2000} {
 			mustUpdate(b, s, func(tx registry.Tx) error { return fillTags(tx, tags) })
-			b.ReportAllocs()
-			for b.Loop() {
-				err := s.View(context.Background(), func(tx registry.Tx) error {
-					tag, err := tx.Tag("a/x", fmt.Sprint("v", tags/2))
-					if err == nil {
-						_, err = tx.Manifest("a/x", tag.Digest)
+			b.Run(fmt.Sprint(tags, " tags"), func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					err := s.View(context.Background(), func(tx registry.Tx) error {
+						tag, err := tx.Tag("a/x", fmt.Sprint("v", tags/2))
+						if err == nil {
+							_, err = tx.Manifest("a/x", tag.Digest)
+						}
+						return err
+					})
+					if err != nil {
+						b.Fatal(err)
 					}
-					return err
-				})
-				if err != nil {
-					b.Fatal(err)
 				}
-			}
-		})
-	}
+			})
+		}
+	})
 }
 
 // fillTags makes n manifests with a tag each.

@@ -17,7 +17,7 @@ import (
 type engine struct {
 	name     string                   // the folder of its migrations
 	goose    goose.Dialect            // the engine as goose knows it
-	lock     string                   // statement that makes a transaction the only one that writes, until it ends; "" when it is so anyway
+	lock     string                   // statement, with its semicolon, that makes a transaction the only one that writes; "" when it is so anyway
 	update   sql.TxOptions            // of transactions that write
 	view     sql.TxOptions            // of those that read
 	patience string                   // statement that frees a transaction of the limits on its time; "" when there are none

@@ -49,7 +49,7 @@ const updateLock = 0x67617465686f7573 // "gatehous"
 var postgresEngine = &engine{
 	name:     "postgres",
 	goose:    goose.DialectPostgres,
-	lock:     fmt.Sprintf("SELECT pg_advisory_xact_lock(%d)", updateLock),
+	lock:     fmt.Sprintf("SELECT pg_advisory_xact_lock(%d);", updateLock),
 	update:   sql.TxOptions{Isolation: sql.LevelReadCommitted},
 	view:     sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true},
 	patience: "SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0; SET LOCAL enable_seqscan = on",

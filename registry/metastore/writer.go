@@ -44,6 +44,7 @@ type batch struct {
 	end    context.CancelFunc
 	size   int           // changes that ran
 	kept   int           // those that succeeded
+	used   bool          // whether the open savepoint holds one of these
 	access bool          // whether one may have changed who may do what
 	err    error         // why it can't commit, or the commit's error; final once done is closed
 	lost   bool          // whether it may have been committed in spite of err
@@ -130,10 +131,7 @@ func (w *writer) open() (*batch, error) {
 		b.end()
 		return nil, w.engine.own(err)
 	}
-	if w.engine.lock == "" {
-		return b, nil
-	}
-	if _, err := b.tx.ExecContext(b.ctx, w.engine.lock); err != nil {
+	if _, err := b.tx.ExecContext(b.ctx, w.engine.lock+"SAVEPOINT change"); err != nil {
 		b.tx.Rollback()
 		b.end()
 		return nil, w.engine.own(err)
@@ -148,6 +146,9 @@ func (w *writer) finish() {
 		return
 	}
 	w.batch = nil
+	if b.kept > 0 {
+		b.exec(w.engine, "RELEASE SAVEPOINT change") // it fails when a change ended the transaction
+	}
 	if b.err == nil {
 		b.err = b.ctx.Err()
 	}
@@ -167,21 +168,22 @@ func (w *writer) finish() {
 	close(b.done)
 }
 
-// change runs fn inside a savepoint and takes back what it did when it fails, panics, or ends its goroutine.
+// change runs fn inside a savepoint, which the batch has always open, and takes back what it did when it fails, panics, or ends its goroutine.
 func (b *batch) change(ctx context.Context, d *engine, fn func(registry.Tx) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	b.exec(d, "SAVEPOINT change")
+	if b.used {
+		b.exec(d, "RELEASE SAVEPOINT change; SAVEPOINT change")
+	}
 	if b.err != nil {
 		return b.err
 	}
-	kept := false
+	b.used = false
 	defer func() {
-		if !kept {
-			b.exec(d, "ROLLBACK TO SAVEPOINT change")
+		if !b.used {
+			b.exec(d, "ROLLBACK TO SAVEPOINT change") // which stays, for the next change
 		}
-		b.exec(d, "RELEASE SAVEPOINT change")
 	}()
 	// A cancelled statement may take the whole transaction with it, so statements of a batch run to their end.
 	t := &tx{engine: d, sql: b.tx, ctx: ctx, statement: b.ctx}
@@ -191,7 +193,7 @@ func (b *batch) change(ctx context.Context, d *engine, fn func(registry.Tx) erro
 		err = t.broken
 	}
 	if err == nil {
-		kept, b.kept = true, b.kept+1
+		b.used, b.kept = true, b.kept+1
 	}
 	return err
 }
