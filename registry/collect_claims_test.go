@@ -48,8 +48,10 @@ var claims = []claim{
 	{
 		name:    "push of bytes that are about to be deleted",
 		prepare: orphan,
-		action:  func(ctx context.Context, w *world, n int) error { return pushImage(ctx, w.other, "alice/app", n, false) },
-		keeps:   func(w *world, n int) error { return pull(w.other, "alice/app", tagOf(n)) },
+		action: func(ctx context.Context, w *world, n int) error {
+			return pushImage(ctx, w.other, "alice/app", n, false)
+		},
+		keeps: func(w *world, n int) error { return pull(w.other, "alice/app", tagOf(n)) },
 	},
 	{
 		name:    "push in chunks of bytes that are about to be deleted",
@@ -75,8 +77,10 @@ var claims = []claim{
 		keeps: func(w *world, n int) error { return pull(w.other, "alice/app", tagOf(n)) },
 	},
 	{
-		name:    "mount of a blob that its repository is about to lose",
-		prepare: func(w *world, n int) error { return push(context.Background(), w.other, "alice/source", blobOf(n), false) },
+		name: "mount of a blob that its repository is about to lose",
+		prepare: func(w *world, n int) error {
+			return push(context.Background(), w.other, "alice/source", blobOf(n), false)
+		},
 		action: func(ctx context.Context, w *world, n int) error {
 			ok, err := w.other.MountBlob(ctx, root, "alice/app", "alice/source", digest.FromBytes(blobOf(n)))
 			if err != nil {

@@ -39,7 +39,7 @@ var root = auth.Principal{Account: "root", Role: auth.Admin}
 func everyEngine(t *testing.T, set registry.Settings, test func(t *testing.T, w *world)) {
 	t.Run("sqlite", func(t *testing.T) {
 		t.Parallel()
-		test(t, newWorld(t, set, func() *metastore.Store { return nil }))
+		test(t, newSQLiteWorld(t, set))
 	})
 	t.Run("postgres", func(t *testing.T) {
 		t.Parallel()
@@ -60,6 +60,11 @@ func eager() registry.Settings {
 	set := registry.DefaultSettings()
 	set.Collection.Grace = 0
 	return set
+}
+
+// newSQLiteWorld is a world on SQLite.
+func newSQLiteWorld(t testing.TB, set registry.Settings) *world {
+	return newWorld(t, set, func() *metastore.Store { return nil })
 }
 
 func newWorld(t testing.TB, set registry.Settings, open func() *metastore.Store) *world {
