@@ -8,7 +8,7 @@ LDFLAGS := -s -w -X github.com/gatehouse-registry/gatehouse/cli.Version=$(VERSIO
 FUZZTIME ?= 10s
 export CGO_ENABLED ?= 0
 
-.PHONY: build demo test race fuzz bench accept conformance soak lint clean
+.PHONY: build demo test race fuzz bench microbench accept conformance soak lint clean
 
 build: ## the one static binary
 	$(GO) build -trimpath -tags $(TAGS) -ldflags '$(LDFLAGS)' -o $(BIN) ./cli/sf
@@ -27,7 +27,10 @@ race: ## the packages with concurrency, under the race detector; CI always has a
 fuzz: ## every native fuzz target, FUZZTIME each
 	@sh scripts/fuzz.sh '$(GO)' '$(TAGS)' '$(FUZZTIME)'
 
-bench: ## benchmarks as ratios against a floor of the same run
+bench: build ## beside distribution and a bare server, as ratios of one run; writes docs/performance.md; needs a Go proxy
+	$(GO) run -tags $(TAGS) ./scripts/bench -sf $(BIN) -write docs/performance.md
+
+microbench: ## the parts, as ratios against a floor of the same run
 	$(GO) test -tags $(TAGS) -run '^$$' -bench . -benchtime 1s ./digest/... ./admission/... ./registry/...
 
 accept: build ## the unmodified clients of both platforms and of OCI; needs python3 >= 3.11, git, skopeo, podman, a Python index, a Go proxy

@@ -18,7 +18,7 @@ const module = "github.com/gatehouse-registry/gatehouse"
 // layers orders the rooms: a room may import what lies in a later layer, and itself. Rooms of one layer stand side by
 // side and must not import each other. A name that ends in a slash is any room below that folder.
 var layers = [][]string{
-	{"cli/sf", "cli/demo"},
+	{"cli/sf", "cli/demo", "scripts/bench"},
 	{"cli"},
 	{"cli/"},
 	{"registry/server"},
@@ -59,7 +59,7 @@ var only = map[string][]string{
 	"github.com/hashicorp/golang-lru/v2": {"registry"},
 	"github.com/opencontainers/":         {"admission/pack", "registry/client", "registry/oci", "cli"},
 	// The control plane runs nothing: what could start or load code is for the client, the agent and test tools.
-	"os/exec": {"cli", "launchverify", "registry/internal", "internal/testservice"},
+	"os/exec": {"cli", "launchverify", "registry/internal", "scripts/bench", "internal/testservice"},
 	"plugin":  {},
 	// Servers for tests and scripts: no part of the product may start one.
 	module + "/internal/testservice": {"internal/testservice"},
