@@ -2,7 +2,10 @@ package cli
 
 import (
 	"bufio"
+	"context"
 	"fmt"
+	"io"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -12,19 +15,22 @@ import (
 
 // login checks a token and keeps it.
 func (a app) login() *cobra.Command {
-	var token string
+	var token, document string
 	cmd := &cobra.Command{
-		Use:   "login SERVER [--token TOKEN]",
+		Use:   "login SERVER [--token TOKEN | --oidc-token-file FILE]",
 		Short: "Sign in at a server with a token",
 		Long: `Sign in at a server. The token is checked and kept in the credentials file (mode 0600). Without --token it is read
-from GATEHOUSE_TOKEN, else from the first line of standard input, so that it need not stand in a process list.`,
+from GATEHOUSE_TOKEN, else from the first line of standard input, so that it need not stand in a process list.
+
+With --oidc-token-file a program shows the identity document that its platform gave it, and gets a short-lived token of the
+robot that the registry's rules name.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			secret, err := a.secret(token)
+			server := strings.TrimRight(args[0], "/")
+			secret, err := a.loginSecret(cmd.Context(), server, token, document)
 			if err != nil {
 				return err
 			}
-			server := strings.TrimRight(args[0], "/")
 			c, err := client.New(client.Options{Server: server, Token: secret, UserAgent: "gatehouse/" + Version})
 			if err != nil {
 				return err
@@ -49,7 +55,43 @@ from GATEHOUSE_TOKEN, else from the first line of standard input, so that it nee
 		},
 	}
 	cmd.Flags().StringVar(&token, "token", "", "the token")
+	cmd.Flags().StringVar(&document, "oidc-token-file", "", "a file with the identity document (a JWT) of this program; - is standard input")
 	return cmd
+}
+
+// loginSecret is the token to sign in with: the one that was given, or the one that an identity document is good for.
+func (a app) loginSecret(ctx context.Context, server, token, document string) (string, error) {
+	switch {
+	case document == "":
+		return a.secret(token)
+	case token != "":
+		return "", usagef("--token and --oidc-token-file are two ways to sign in: choose one")
+	}
+	text, err := a.readDocument(document)
+	if err != nil {
+		return "", err
+	}
+	c, err := client.New(client.Options{Server: server, UserAgent: "gatehouse/" + Version})
+	if err != nil {
+		return "", err
+	}
+	got, err := c.ExchangeWorkload(ctx, strings.TrimSpace(string(text)))
+	return got.AccessToken, err
+}
+
+// maxIdentity bounds what is read of an identity document, in bytes.
+const maxIdentity = 64 << 10
+
+func (a app) readDocument(path string) ([]byte, error) {
+	if path == "-" {
+		return io.ReadAll(io.LimitReader(a.env.In, maxIdentity))
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, maxIdentity))
 }
 
 // secret takes the token from the flag, the environment, or standard input.
