@@ -387,3 +387,32 @@ func TestMigrateOntoAnother(t *testing.T) {
 	sf(t, nil, exitNotFound, "admin", "migrate", "--from", filepath.Join(dir, "none"), "--to", filepath.Join(dir, "c"))
 	sf(t, nil, exitUsage, "admin", "migrate", "--to", filepath.Join(dir, "c"))
 }
+
+// A mirror that is killed at any moment is taken up by running it again; then both registries give the same bytes.
+func TestKilledMirror(t *testing.T) {
+	dir := t.TempDir()
+	from := startProcess(t, filepath.Join(dir, "from"), nil)
+	defer from.kill()
+	to := startProcess(t, filepath.Join(dir, "to"), nil)
+	defer to.kill()
+	s := startSoak(t, from, "mirrored")
+	s.grow(12)
+	all := s.end()
+	env := []string{"GATEHOUSE_SRC_USER=admin", "GATEHOUSE_SRC_PASSWORD=" + from.adminToken(t), "GATEHOUSE_DST_USER=admin", "GATEHOUSE_DST_PASSWORD=" + to.adminToken(t)}
+	kills := 0
+	for after := 5 * time.Millisecond; after < time.Second; after = after * 3 / 2 {
+		if !killed(t, env, after, "mirror", from.address, to.address) {
+			break
+		}
+		kills++
+	}
+	sf(t, env, 0, "mirror", from.address, to.address)
+	stdout, _ := sf(t, env, 0, "mirror", "--json", from.address, to.address)
+	var again struct{ Tags, Manifests, Blobs int }
+	if err := json.Unmarshal([]byte(stdout), &again); err != nil || again.Tags < len(all) || again.Manifests != 0 || again.Blobs != 0 {
+		t.Errorf("one more run: %+v (%v), want %d tags and nothing copied", again, err, len(all))
+	}
+	holds(t, to, to.adminToken(t), all)
+	whole(t, server.Config{Data: to.data})
+	t.Logf("killed %d times", kills)
+}
