@@ -24,6 +24,7 @@ func (a app) admin() *cobra.Command {
 	catalog.AddCommand(a.catalogImport())
 	cmd.AddCommand(a.backup(), a.restore(), a.migrate(), a.readOnly())
 	cmd.AddCommand(a.robot(), a.repositoryAccess(), a.namespace())
+	cmd.AddCommand(a.gc(), a.fsck(), a.scrub(), a.quota())
 	cmd.AddCommand(account, token, key, catalog)
 	return cmd
 }
