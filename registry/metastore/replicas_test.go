@@ -2,7 +2,9 @@ package metastore
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -256,6 +258,39 @@ func TestPostgresThatIsUnfit(t *testing.T) {
 		if err == nil {
 			s.Close()
 		}
+	}
+}
+
+// TestRoleWithoutTables opens a database that was migrated by its owner as a role that may make no tables.
+func TestRoleWithoutTables(t *testing.T) {
+	t.Parallel()
+	address := freshPostgres(t)
+	owner := openPostgres(t, address)
+	role := fmt.Sprint("clerk_", time.Now().UnixNano()) // roles belong to the server, which other tests use
+	for _, statement := range []string{
+		`CREATE ROLE ` + role + ` LOGIN PASSWORD 'clerk'`,
+		`GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO ` + role,
+	} {
+		if err := owner.Update(t.Context(), raw(statement)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.User = url.UserPassword(role, "clerk")
+	s := openPostgres(t, u.String())
+	if err := s.Update(t.Context(), raw(`CREATE TABLE x (y int)`)); err == nil {
+		t.Error("the role made a table")
+	}
+	if err := s.Update(t.Context(), func(tx registry.Tx) error {
+		return errors.Join(repositoryOfPack(tx), tx.InsertVersion(published("1")), tx.PutSetting("key", "value"))
+	}); err != nil {
+		t.Errorf("update: %v", err)
+	}
+	if got := setting(t, owner, "key"); got != "value" {
+		t.Errorf("setting: got %q", got)
 	}
 }
 
