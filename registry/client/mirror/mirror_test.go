@@ -100,6 +100,69 @@ func TestLayoutFolder(t *testing.T) {
 	}
 }
 
+// noReferrers is a registry of old: it has no referrers API.
+func noReferrers(w http.ResponseWriter, r *http.Request) bool {
+	if strings.Contains(r.URL.Path, "/referrers/") {
+		http.NotFound(w, r)
+		return true
+	}
+	return false
+}
+
+// What refers to a manifest can be found at a destination without the referrers API: under the tag that stands in for it.
+func TestDestinationWithoutReferrersAPI(t *testing.T) {
+	a, b := start(t), start(t)
+	app := a.image("team/app", "v1", "app")
+	one, two := a.image("team/app", "", "one", subject(app)), a.image("team/app", "", "two", subject(app))
+	to := b.place("team/app", front(t, b, noReferrers))
+	clean(t, run(t, a.place("team/app"), to, quick()))
+	tag := strings.Replace(app["digest"].(string), ":", "-", 1)
+	listed := func() string {
+		_, body := b.do(http.MethodGet, "/v2/team/app/manifests/"+tag, "", nil, http.StatusOK)
+		return string(body)
+	}
+	if index := listed(); !strings.Contains(index, one["digest"].(string)) || !strings.Contains(index, two["digest"].(string)) || !strings.Contains(index, "application/vnd.test.note") {
+		t.Errorf("the index under %s is %s", tag, index)
+	}
+	before := listed()
+	clean(t, run(t, a.place("team/app"), to, quick()))
+	if after := listed(); after != before {
+		t.Errorf("a second run made %s of %s", after, before)
+	}
+	three := a.image("team/app", "", "three", subject(app))
+	clean(t, run(t, a.place("team/app"), to, quick()))
+	if index := listed(); !strings.Contains(index, three["digest"].(string)) || !strings.Contains(index, one["digest"].(string)) {
+		t.Errorf("with one more the index is %s", index)
+	}
+}
+
+// A source without the referrers API lists them under that tag, and so they come along; in a pack repository, which takes no
+// such tags, the destination lists them itself.
+func TestSourceWithoutReferrersAPI(t *testing.T) {
+	a, b := start(t), start(t)
+	app := a.image("team/app", "v1", "app")
+	note := a.image("team/app", "", "note", subject(app))
+	tag := strings.Replace(app["digest"].(string), ":", "-", 1)
+	a.manifest("team/app", tag, ociIndex, map[string]any{"schemaVersion": 2, "mediaType": ociIndex, "manifests": []desc{note}})
+	source := a.place("team/app", front(t, a, noReferrers))
+	clean(t, run(t, source, b.place("team/app"), quick()))
+	same(t, a, b, "team/app", tag)
+	same(t, a, b, "team/app", note["digest"].(string))
+	refusing := front(t, b, func(w http.ResponseWriter, r *http.Request) bool {
+		if r.Method == http.MethodPut && strings.HasSuffix(r.URL.Path, tag) {
+			w.WriteHeader(http.StatusForbidden)
+			text(`{"errors":[{"code":"DENIED","message":"no such tags here"}]}`)(w, r)
+			return true
+		}
+		return false
+	})
+	clean(t, run(t, source, b.place("team/second", refusing), quick()))
+	_, list := b.do(http.MethodGet, "/v2/team/second/referrers/"+app["digest"].(string), "", nil, http.StatusOK)
+	if !strings.Contains(string(list), note["digest"].(string)) {
+		t.Errorf("the referrers are %s", list)
+	}
+}
+
 // A layout's folder is somebody's: no link in it leads out.
 func TestLayoutWithLinks(t *testing.T) {
 	b := start(t)
