@@ -24,9 +24,13 @@ const (
 	classSubmission class = "submission" // gate 2
 	classAPI        class = "api"
 	classHealth     class = "health"
-	classMetrics    class = "metrics"
+	classScrape     class = "metrics"
 	classOther      class = "other"
 )
+
+// classes lists every class.
+var classes = []class{classPing, classToken, classBlob, classUpload, classManifest, classTags, classReferrers, classCatalogue, classPublish,
+	classPackage, classSubmission, classAPI, classHealth, classScrape, classOther}
 
 // classOf finds the class of a request, and whether it moves content, which takes as long as a client's line is slow.
 func classOf(method, path string) (c class, transfer bool) {
@@ -46,7 +50,7 @@ func classOf(method, path string) (c class, transfer bool) {
 	case path == "/healthz", path == "/readyz":
 		return classHealth, false
 	case path == "/metrics":
-		return classMetrics, false
+		return classScrape, false
 	}
 	return classOther, false
 }

@@ -112,7 +112,7 @@ func (l *limiter) forget() {
 func fair(l *limiter, m *metrics, answer answerFunc) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		e := entryOf(c.Request.Context())
-		if e == nil || e.class == classHealth || e.class == classMetrics {
+		if e == nil || e.class == classHealth || e.class == classScrape {
 			return
 		}
 		caller := auth.PrincipalOf(c.Request.Context()).Account

@@ -23,6 +23,9 @@ type metrics struct {
 	sent     *prometheus.CounterVec   // by route
 	inFlight *prometheus.GaugeVec     // by kind
 
+	// byClass are the series of every class, looked up once: a request must not pay for that.
+	byClass map[class]classMetrics
+
 	limited     *prometheus.CounterVec // by limit
 	certificate prometheus.Counter     // certificates that could not be used
 
@@ -34,6 +37,13 @@ type metrics struct {
 	databaseSeconds *prometheus.HistogramVec // by operation
 	databaseErrors  *prometheus.CounterVec   // by operation
 	tasks           *prometheus.CounterVec   // by task, outcome
+}
+
+// classMetrics are the series of one class.
+type classMetrics struct {
+	requests       *prometheus.CounterVec // by code
+	seconds        prometheus.Observer
+	received, sent prometheus.Counter
 }
 
 // latencyBuckets reach from a cached manifest to a slow upload, in seconds.
@@ -59,6 +69,11 @@ func newMetrics(version string) *metrics {
 		databaseErrors:  counters("database_errors_total", "Transactions that failed through the database's fault.", "operation"),
 		tasks:           counters("tasks_total", "Runs of the work in the background.", "task", "outcome"),
 	}
+	m.byClass = make(map[class]classMetrics, len(classes))
+	for _, c := range classes {
+		route := prometheus.Labels{"route": string(c)}
+		m.byClass[c] = classMetrics{requests: m.requests.MustCurryWith(route), seconds: m.seconds.With(route), received: m.received.With(route), sent: m.sent.With(route)}
+	}
 	info := prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "gatehouse", Name: "build_info", Help: "Always 1.",
 		ConstLabels: prometheus.Labels{"version": version}})
 	info.Set(1)
@@ -83,11 +98,11 @@ func (m *metrics) handler() http.Handler {
 // answered counts a request. Codes are counted by themselves, not by their hundreds: which refusal it was is what one asks
 // first, and there are few.
 func (m *metrics) answered(c class, code int, received, sent int64, took time.Duration) {
-	route := string(c)
-	m.requests.WithLabelValues(route, strconv.Itoa(code)).Inc()
-	m.seconds.WithLabelValues(route).Observe(took.Seconds())
-	m.received.WithLabelValues(route).Add(float64(received))
-	m.sent.WithLabelValues(route).Add(float64(sent))
+	of := m.byClass[c]
+	of.requests.WithLabelValues(strconv.Itoa(code)).Inc()
+	of.seconds.Observe(took.Seconds())
+	of.received.Add(float64(received))
+	of.sent.Add(float64(sent))
 }
 
 // decided counts a gate's decision.

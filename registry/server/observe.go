@@ -19,6 +19,7 @@ type entry struct {
 	class    class
 	transfer bool
 	remote   netip.Addr // of the client, behind trusted proxies
+	address  string     // the same as text
 	account  string     // "" until somebody has signed in
 }
 
@@ -47,6 +48,7 @@ type observer struct {
 func (o *observer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	start := time.Now()
 	e := &entry{remote: o.proxies.remote(r)}
+	e.address = remoteText(e.remote)
 	e.class, e.transfer = classOf(r.Method, r.URL.Path)
 	id := r.Header.Get(httperr.RequestIDHeader)
 	if !httperr.ValidRequestID(id) {
@@ -54,7 +56,7 @@ func (o *observer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set(httperr.RequestIDHeader, id)
 	ctx := context.WithValue(httperr.WithRequestID(r.Context(), id), entryKey{}, e)
-	ctx = auth.WithPrincipal(ctx, auth.Principal{Remote: remoteText(e.remote), Request: id})
+	ctx = auth.WithPrincipal(ctx, auth.Principal{Remote: e.address, Request: id})
 	ctx, span := o.tracing.request(ctx, r, e.class)
 	r = r.WithContext(ctx)
 	body := &countedBody{ReadCloser: r.Body}
@@ -90,7 +92,7 @@ func (o *observer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // line writes the one line of a request. Health checks are for who debugs.
 func (o *observer) line(ctx context.Context, r *http.Request, e *entry, rec *statusRecorder, received int64, took time.Duration) {
 	level := slog.LevelInfo
-	if e.class == classHealth || e.class == classMetrics {
+	if e.class == classHealth || e.class == classScrape {
 		level = slog.LevelDebug
 	}
 	if !o.log.Enabled(ctx, level) {
@@ -98,7 +100,7 @@ func (o *observer) line(ctx context.Context, r *http.Request, e *entry, rec *sta
 	}
 	o.log.LogAttrs(ctx, level, "request", slog.String("method", r.Method), slog.String("path", r.URL.EscapedPath()), slog.String("route", string(e.class)),
 		slog.String("account", e.account), slog.Int("status", rec.status()), slog.Int64("received", received), slog.Int64("bytes", rec.bytes),
-		slog.Int64("ms", took.Milliseconds()), slog.String("remote", remoteText(e.remote)))
+		slog.Int64("ms", took.Milliseconds()), slog.String("remote", e.address))
 }
 
 func remoteText(ip netip.Addr) string {

@@ -74,7 +74,7 @@ func TestClassOf(t *testing.T) {
 		{"GET", "/v2/a", classOther, false}, {"GET", "/v2//", classOther, false}, {"GET", "/v2/a/b/c/d", classOther, false},
 		{"POST", "/api/plugins/publish", classPublish, true}, {"GET", "/api/plugins/a/b/package", classPackage, true}, {"POST", "/api/jobs", classSubmission, false},
 		{"PUT", "/api/submissions/uploads/1", classSubmission, true}, {"GET", "/api/whoami", classAPI, false}, {"GET", "/readyz", classHealth, false},
-		{"GET", "/metrics", classMetrics, false}, {"GET", "/", classOther, false}, {"GET", "", classOther, false}, {"GET", "/v2x", classOther, false},
+		{"GET", "/metrics", classScrape, false}, {"GET", "/", classOther, false}, {"GET", "", classOther, false}, {"GET", "/v2x", classOther, false},
 	} {
 		if got, transfer := classOf(tc.method, tc.path); got != tc.want || transfer != tc.transfer {
 			t.Errorf("%s %s: %s, transfer %v; want %s, %v", tc.method, tc.path, got, transfer, tc.want, tc.transfer)
