@@ -84,7 +84,7 @@ func S3On(tb testing.TB, server string) S3Bucket {
 // OwnS3 starts a versitygw for one test, which may stop and start it, and gives an empty bucket of it.
 func OwnS3(tb testing.TB) (*S3Server, S3Bucket) {
 	tb.Helper()
-	s, err := startVersity()
+	s, err := StartVersity()
 	if err != nil {
 		tb.Fatalf("start versitygw: %v", err)
 	}
@@ -102,7 +102,7 @@ func OwnS3(tb testing.TB) (*S3Server, S3Bucket) {
 
 // s3Servers start the shared server of each kind, once.
 var s3Servers = map[string]func() (*S3Server, error){
-	"versitygw": sync.OnceValues(startVersity),
+	"versitygw": sync.OnceValues(StartVersity),
 	"minio":     sync.OnceValues(StartMinIO),
 }
 
@@ -117,7 +117,8 @@ type S3Server struct {
 	made    atomic.Int64 // buckets
 }
 
-func startVersity() (*S3Server, error) {
+// StartVersity starts a versitygw for a program that is no test. Close ends it, and so does the end of this process.
+func StartVersity() (*S3Server, error) {
 	program, err := built("versitygw", versity)
 	if err != nil {
 		return nil, err

@@ -1,10 +1,13 @@
 // Command run starts the servers that a script needs, tells it their addresses in its environment, runs it, and ends them
 // with it:
 //
-//	go run ./internal/testservice/run -postgres 2 -- sh script.sh
+//	go run ./internal/testservice/run -postgres 2 -s3 1 -- sh script.sh
 //
 // With -postgres N the command finds the addresses of N empty databases of one server in GATEHOUSE_TEST_POSTGRES,
-// GATEHOUSE_TEST_POSTGRES_2, and so on. Its exit status is that of the command, 1 when a server could not be started.
+// GATEHOUSE_TEST_POSTGRES_2, and so on; with -s3 N those of N empty buckets in GATEHOUSE_TEST_S3, GATEHOUSE_TEST_S3_2, and so
+// on, with their credentials in the variables that `sf` reads. So `sf serve --db "$GATEHOUSE_TEST_POSTGRES" --blobs
+// "$GATEHOUSE_TEST_S3"` is a server to try things on. The exit status is that of the command, 1 when a server could not be
+// started.
 package main
 
 import (
@@ -29,6 +32,7 @@ func main() {
 
 func run() (status int, err error) {
 	databases := flag.Int("postgres", 0, "start PostgreSQL with this many empty databases")
+	buckets := flag.Int("s3", 0, "start an S3 server with this many empty buckets")
 	flag.Parse()
 	if flag.NArg() == 0 {
 		return 1, errors.New("name the command to run after --")
@@ -38,17 +42,31 @@ func run() (status int, err error) {
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	env := os.Environ()
 	if *databases > 0 {
-		s, err := testservice.StartPostgres()
-		if err != nil {
-			return 1, fmt.Errorf("start PostgreSQL: %w", err)
+		s, failed := testservice.StartPostgres()
+		if failed != nil {
+			return 1, fmt.Errorf("start PostgreSQL: %w", failed)
 		}
 		defer func() { err = errors.Join(err, s.Close()) }()
 		for n := range *databases {
-			address, err := s.NewDatabase()
-			if err != nil {
-				return 1, err
+			address, failed := s.NewDatabase()
+			if failed != nil {
+				return 1, failed
 			}
 			env = append(env, variable("GATEHOUSE_TEST_POSTGRES", n)+"="+address)
+		}
+	}
+	if *buckets > 0 {
+		s, failed := testservice.StartVersity()
+		if failed != nil {
+			return 1, fmt.Errorf("start an S3 server: %w", failed)
+		}
+		defer func() { err = errors.Join(err, s.Close()) }()
+		for n := range *buckets {
+			bucket, failed := s.NewBucket()
+			if failed != nil {
+				return 1, failed
+			}
+			env = append(append(env, bucket.Environment()...), variable("GATEHOUSE_TEST_S3", n)+"="+bucket.Address())
 		}
 	}
 	return command(flag.Args(), env, signals)
