@@ -12,7 +12,7 @@ import (
 )
 
 // Fsck checks a registry whose server does not run, and repairs it from what client.OpenSource makes of from, unless that
-// is "". Errors: as registry.Service.Fsck; NotFound when there is no registry, Conflict when a server has it.
+// is "". Errors: as registry.Service.Fsck; NotFound when there is no registry. A data directory that a server has is an error.
 func Fsck(ctx context.Context, c Config, from string, opt registry.FsckOptions, log *slog.Logger) (report registry.FsckReport, err error) {
 	c = c.complete()
 	there, err := OpenSource(ctx, c)
