@@ -28,28 +28,20 @@ func (s *Service) openLedger(ctx context.Context) error {
 
 // ledgerAhead reports whether the file's last row is not the store's row of that number.
 func (s *Service) ledgerAhead(ctx context.Context) (bool, error) {
-	last := s.ledger.LastSeq()
-	if last == 0 {
+	last, ok := s.ledger.Last()
+	if !ok {
 		return false, nil
 	}
 	var stored []LedgerRow
 	err := s.meta.View(ctx, func(tx Tx) (err error) {
-		stored, err = tx.Ledger(last-1, 1)
+		stored, err = tx.Ledger(last.Seq-1, 1)
 		return err
 	})
 	if err != nil || len(stored) == 0 {
 		return true, err
 	}
-	for row, err := range s.ledger.Rows() {
-		if err != nil {
-			return false, err
-		}
-		if row.Seq == last {
-			same := row.Owner == stored[0].Owner && row.Name == stored[0].Name && row.Version == stored[0].Version && row.Manifest == stored[0].Manifest
-			return !same, nil
-		}
-	}
-	return true, nil
+	have := stored[0]
+	return have.Seq != last.Seq || have.Owner != last.Owner || have.Name != last.Name || have.Version != last.Version || have.Manifest != last.Manifest, nil
 }
 
 // mergeLedger gives the store every row of the file that it lacks.

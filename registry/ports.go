@@ -263,6 +263,7 @@ type CollectionTx interface {
 // that are already there.
 type LedgerFile interface {
 	LastSeq() int64
+	Last() (row LedgerRow, ok bool)    // the file's last row; false when it has none
 	Append(rows []LedgerRow) error     // Conflict: the file has one of the versions with another manifest
 	Rows() iter.Seq2[LedgerRow, error] // what the file holds, in its order
 }
