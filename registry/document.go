@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"regexp"
 	"strings"
 
 	"github.com/gatehouse-registry/gatehouse/admission/limit"
@@ -193,6 +194,30 @@ func (d document) references() []descriptor {
 	}
 	all = append(all, d.Layers...)
 	return append(all, d.Manifests...)
+}
+
+// digestText finds what looks like a digest.
+var digestText = regexp.MustCompile(`sha512:[0-9a-f]{128}|sha256:[0-9a-f]{64}`)
+
+// maxNamedDigests is how many digests a manifest of an unknown kind names at most.
+const maxNamedDigests = 20_000
+
+// namedDigests are the digests that stand anywhere in a manifest of a kind that the registry does not know: whatever they
+// mean, a collection must not take away what a client may have named. Errors: ManifestInvalid.
+func namedDigests(content []byte) ([]digest.Digest, error) {
+	var list []digest.Digest
+	seen := map[digest.Digest]bool{}
+	for _, at := range digestText.FindAllIndex(content, -1) {
+		d, err := digest.Parse(string(content[at[0]:at[1]]))
+		if err != nil || seen[d] {
+			continue
+		}
+		if seen[d] = true; len(seen) > maxNamedDigests {
+			return nil, Errorf(ManifestInvalid, "the manifest names more than %d digests, the most that is allowed", maxNamedDigests)
+		}
+		list = append(list, d)
+	}
+	return list, nil
 }
 
 func (r descriptor) check() error {

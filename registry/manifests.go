@@ -94,6 +94,10 @@ func (s *Service) readManifest(repository string, ref Reference, mediaType strin
 	}
 	known, _ := kindOf(mediaType)
 	if !known {
+		var err error
+		if m.References, err = namedDigests(content); err != nil {
+			return m, document{}, err
+		}
 		return m, document{}, checkMediaType(mediaTypeOf(content), mediaType)
 	}
 	if err := scanDocument(content); err != nil {

@@ -151,3 +151,25 @@ func TestRetentionRuleCheck(t *testing.T) {
 		}
 	}
 }
+
+// TestUnknownManifestsKeepWhatTheyName holds that a manifest of a kind that the registry does not know protects the blobs that
+// it names: the registry can't tell what they mean.
+func TestUnknownManifestsKeepWhatTheyName(t *testing.T) {
+	t.Parallel()
+	w := newSQLiteWorld(t, eager())
+	ctx := context.Background()
+	named, loose := large("named"), large("loose")
+	w.must("push", push(ctx, w.other, "alice/app", named, false))
+	w.must("push", push(ctx, w.other, "alice/app", loose, false))
+	content := []byte("#!of-a-kind-of-its-own\nlayer = " + digest.FromBytes(named).String() + "\n")
+	_, err := w.other.PutManifest(ctx, root, "alice/app", registry.Reference{Tag: "own"}, "application/vnd.example.own", content)
+	w.must("push the manifest", err)
+	w.collect()
+	w.must("a blob that it names", pullBlob(w.other, "alice/app", digest.FromBytes(named)))
+	if err := pullBlob(w.other, "alice/app", digest.FromBytes(loose)); registry.CodeOf(err) != registry.BlobUnknown {
+		t.Errorf("a blob that nothing names: %v, want BlobUnknown", err)
+	}
+	if err := w.other.DeleteBlob(ctx, root, "alice/app", digest.FromBytes(named)); registry.CodeOf(err) != registry.Unsupported {
+		t.Errorf("deletion of a blob that it names: %v, want Unsupported", err)
+	}
+}
