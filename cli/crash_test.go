@@ -18,6 +18,7 @@ import (
 	"github.com/gatehouse-registry/gatehouse/admission"
 	"github.com/gatehouse-registry/gatehouse/admission/name"
 	"github.com/gatehouse-registry/gatehouse/registry"
+	"github.com/gatehouse-registry/gatehouse/registry/api/wire"
 	"github.com/gatehouse-registry/gatehouse/registry/client"
 )
 
@@ -89,6 +90,7 @@ func TestKilledServer(t *testing.T) {
 			t.Errorf("%s is absent after it was published again", a.ref())
 		}
 	}
+	c.checked()
 	t.Logf("%d publishes, %d kills: %d acknowledged, %d more whole without an answer, %d absent", len(all), kills, acked, there-acked, len(all)-there)
 	if acked == 0 || there == len(all) {
 		t.Errorf("the kills came too late or too early to mean anything")
@@ -261,6 +263,18 @@ func (c *crash) settled(a *attempt) (there bool) {
 		c.t.Errorf("%s is there and can't be read: %v", a.ref(), err)
 	}
 	return true
+}
+
+// checked lets the server read again all that it holds: nothing of it may be damaged or missing.
+func (c *crash) checked() {
+	c.t.Helper()
+	report, err := c.client.Fsck(c.t.Context(), wire.Fsck{}, func(f registry.Finding) error {
+		c.t.Errorf("after the kills: %+v", f)
+		return nil
+	}, nil)
+	if err != nil || !report.Whole() || report.Blobs == 0 {
+		c.t.Errorf("fsck read %d blobs and found %d damaged: %v", report.Blobs, report.Damage, err)
+	}
 }
 
 // absent checks that no tag is left of a version that is absent.
