@@ -15,6 +15,7 @@ regctl  github.com/regclient/regclient/cmd/regctl        v0.11.7
 cosign  github.com/sigstore/cosign/v3/cmd/cosign         v3.1.3
 helm    helm.sh/helm/v3/cmd/helm                         v3.22.0
 minio   github.com/minio/minio                           v0.0.0-20260212201848-7aac2a2c5b7c
+registry github.com/distribution/distribution/v3/cmd/registry v3.1.2
 '
 packaged='skopeo podman'
 
