@@ -26,11 +26,26 @@ func ourFault(err error) bool {
 
 // watch measures and bounds what is asked of something outside the process.
 type watch struct {
-	seconds prometheus.ObserverVec
+	seconds map[string]prometheus.Observer // by operation, looked up once
 	errors  *prometheus.CounterVec
 	tracing *tracing
 	what    string        // in spans and messages
 	timeout time.Duration // of what a request asks; 0: the other side has its own bounds
+}
+
+// The operations, as metrics and spans name them.
+var (
+	databaseOperations = []string{"view", "update"}
+	storeOperations    = []string{"stat", "open", "put", "delete", "upload-create", "upload-size", "upload-append", "upload-commit", "upload-open", "upload-abort", "quarantine"}
+)
+
+// byOperation looks the series of every operation up.
+func byOperation(v prometheus.ObserverVec, operations []string) map[string]prometheus.Observer {
+	m := make(map[string]prometheus.Observer, len(operations))
+	for _, name := range operations {
+		m[name] = v.With(prometheus.Labels{"operation": name})
+	}
+	return m
 }
 
 // run does one operation. Work of the server's own has all the time that it needs. A bounded operation is given up after
@@ -50,7 +65,7 @@ func (w *watch) run(ctx context.Context, operation string, bounded bool, fn func
 	if err != nil && parent.Err() == nil && context.Cause(ctx) == context.DeadlineExceeded {
 		err = &registry.Error{Code: registry.Unavailable, Message: "the " + w.what + " does not answer in time: try again", Err: err}
 	}
-	w.seconds.With(prometheus.Labels{"operation": operation}).Observe(time.Since(start).Seconds())
+	w.seconds[operation].Observe(time.Since(start).Seconds())
 	if ourFault(err) {
 		w.errors.With(prometheus.Labels{"operation": operation}).Inc()
 	}
@@ -66,7 +81,7 @@ type observedMeta struct {
 
 // newObservedMeta bounds what waits for a database outside the process.
 func newObservedMeta(meta registry.MetaStore, m *metrics, t *tracing, timeout time.Duration) registry.MetaStore {
-	return &observedMeta{meta, watch{seconds: m.databaseSeconds, errors: m.databaseErrors, tracing: t, what: "database", timeout: timeout}}
+	return &observedMeta{meta, watch{seconds: byOperation(m.databaseSeconds, databaseOperations), errors: m.databaseErrors, tracing: t, what: "database", timeout: timeout}}
 }
 
 func (o *observedMeta) View(ctx context.Context, fn func(registry.Tx) error) error {
@@ -92,7 +107,7 @@ type observedPresigner struct {
 
 func newObservedBlobs(blobs registry.BlobStore, backend string, m *metrics, t *tracing, timeout time.Duration) registry.BlobStore {
 	label := prometheus.Labels{"backend": backend}
-	o := &observedBlobs{blobs, watch{seconds: m.storeSeconds.MustCurryWith(label), errors: m.storeErrors.MustCurryWith(label),
+	o := &observedBlobs{blobs, watch{seconds: byOperation(m.storeSeconds.MustCurryWith(label), storeOperations), errors: m.storeErrors.MustCurryWith(label),
 		tracing: t, what: "store", timeout: timeout}}
 	if p, ok := blobs.(registry.Presigner); ok {
 		return &observedPresigner{o, p}
