@@ -173,3 +173,54 @@ func TestUnknownManifestsKeepWhatTheyName(t *testing.T) {
 		t.Errorf("deletion of a blob that it names: %v, want Unsupported", err)
 	}
 }
+
+// TestPackRepositoriesLoseStrays holds that a repository of packs gives up what was pushed by digest and never got a tag, and
+// signatures of what is not there, after a week; never a version nor what refers to one.
+func TestPackRepositoriesLoseStrays(t *testing.T) {
+	t.Parallel()
+	everyEngine(t, eager(), func(t *testing.T, w *world) {
+		ctx := context.Background()
+		const repository = "alice/demo"
+		put := func(n int, reference func(d digest.Digest) string, subject digest.Digest) digest.Digest {
+			t.Helper()
+			for _, content := range [][]byte{blobOf(n), configOf(n)} {
+				w.must("push", push(ctx, w.other, repository, content, false))
+			}
+			content := image(configOf(n), blobOf(n), subject)
+			d := digest.FromBytes(content)
+			w.must("push", putManifest(ctx, w.other, repository, reference(d), content))
+			return d
+		}
+		byDigest := func(d digest.Digest) string { return d.String() }
+		signatureOf := func(of digest.Digest) func(digest.Digest) string {
+			return func(digest.Digest) string { return strings.Replace(of.String(), ":", "-", 1) + ".sig" }
+		}
+		version := put(1, byDigest, digest.Digest{})
+		w.must("publish", w.bare.Update(ctx, func(tx registry.Tx) error {
+			if err := tx.SetPackRepository(repository, "demo", "demo", "algorithm"); err != nil {
+				return err
+			}
+			return tx.InsertVersion(registry.Version{Repository: repository, Owner: "alice", PackName: "demo", Version: "1.0", Key: "1", Dialect: "forge", Kind: "algorithm", Manifest: version})
+		}))
+		kept := []digest.Digest{version, put(2, byDigest, version), put(3, signatureOf(version), digest.Digest{})}
+		gone := []digest.Digest{put(4, byDigest, digest.Digest{}), put(5, signatureOf(digest.FromBytes(nil)), digest.Digest{})}
+		w.collect()
+		w.pass(6 * 24 * time.Hour)
+		w.collect()
+		for _, d := range append(slices.Clone(kept), gone...) {
+			w.must("within a week", pull(w.other, repository, d.String()))
+		}
+		for range 3 {
+			w.pass(8 * 24 * time.Hour)
+			w.collect()
+		}
+		for _, d := range kept {
+			w.must("a version and what refers to it", pull(w.other, repository, d.String()))
+		}
+		for _, d := range gone {
+			if err := pull(w.other, repository, d.String()); registry.CodeOf(err) != registry.ManifestUnknown {
+				t.Errorf("a stray: %v, want ManifestUnknown", err)
+			}
+		}
+	})
+}
