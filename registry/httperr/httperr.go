@@ -130,7 +130,7 @@ func newAnswer(err error) answer {
 	}
 	meaning := a.code.Meaning()
 	a.status = meaning.Status
-	if a.status == http.StatusInternalServerError {
+	if meaning == registry.Internal.Meaning() {
 		a = answer{code: registry.Internal, status: a.status}
 	}
 	if a.message == "" {
@@ -147,7 +147,9 @@ func newAnswer(err error) answer {
 }
 
 // ours reports whether an operator must hear of it: the fault is the server's, or that of something it needs.
-func (a answer) ours() bool { return a.code == registry.Internal || a.code == registry.Unavailable }
+func (a answer) ours() bool {
+	return a.code == registry.Internal || a.code == registry.Unavailable || a.code == registry.Damaged
+}
 
 // refusal finds the decision that an error carries.
 func refusal(err error, detail any) *rule.Decision {

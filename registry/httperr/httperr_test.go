@@ -80,7 +80,7 @@ func TestEveryCode(t *testing.T) {
 				if got := w.Header().Get("Retry-After"); (w.Code == 429 || w.Code == 503) != (got != "") {
 					t.Errorf("form %d: status %d with Retry-After %q", form, w.Code, got)
 				}
-				if ours := code == registry.Internal || code == registry.Unavailable; ours != strings.Contains(logged, "secret cause") {
+				if ours := code == registry.Internal || code == registry.Unavailable || code == registry.Damaged; ours != strings.Contains(logged, "secret cause") {
 					t.Errorf("form %d: logged %q", form, logged)
 				}
 				checkPublicText(t, w, form, code, meaning.Text)
