@@ -43,6 +43,7 @@ type observer struct {
 	idle    time.Duration
 
 	inFlight atomic.Int64
+	begun    atomic.Int64 // requests since the start
 }
 
 func (o *observer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -71,6 +72,7 @@ func (o *observer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	running := o.metrics.inFlight.WithLabelValues(kind)
 	running.Inc()
 	o.inFlight.Add(1)
+	o.begun.Add(1)
 	defer func() { // also when the connection is dropped on purpose
 		rec.finish()
 		running.Dec()

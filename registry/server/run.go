@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 const (
 	idleTimeout    = 2 * time.Minute  // for a kept-alive connection
 	expiryInterval = 10 * time.Minute // between sweeps of expired upload sessions
+	restInterval   = 5 * time.Second  // between looks at whether there is nothing to do
 	// leaveTimeout is how long handlers may take to notice that their connections are closed.
 	leaveTimeout = 5 * time.Second
 )
@@ -113,11 +115,25 @@ func (s *Server) tasks() []task {
 		}},
 		{"collect", time.Minute, s.svc.CollectWhenDue},
 		{"scrub", time.Minute, s.svc.ScrubWhenDue},
+		{"rest", restInterval, s.rest},
 		{"audit", time.Minute, func(ctx context.Context) error {
 			s.svc.SettleRefusals(ctx, false)
 			return nil
 		}},
 	}
+}
+
+// rest gives the memory of a burst of work back to the system once there was none for a while: the collector alone keeps what
+// it took for minutes. It costs a collection of a heap that is small then.
+func (s *Server) rest(context.Context) error {
+	begun := s.handler.begun.Load()
+	quiet := begun == s.seen && s.handler.inFlight.Load() == 0
+	if quiet && begun != s.rested {
+		debug.FreeOSMemory()
+		s.rested = begun
+	}
+	s.seen = begun
+	return nil
 }
 
 // startTasks starts the work; it ends with ctx.

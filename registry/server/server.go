@@ -31,6 +31,8 @@ type Server struct {
 	tracing         *tracing
 	certificate     *certificate // nil: plain HTTP
 	ready           *readiness
+
+	seen, rested int64 // requests begun when rest looked last, and when it last gave memory back
 }
 
 // Open takes the data directory, opens or creates the stores, and listens. On the first start of the registry it makes the
@@ -91,7 +93,16 @@ func (s *Server) listen() (err error) {
 		s.closers = append(s.closers, func() error { return ignore(s.metricsListener.Close(), net.ErrClosed) })
 	}
 	s.closers = append(s.closers, func() error { return os.Remove(s.config.path(AddressFile)) })
-	return durable.Replace(s.config.path(AddressFile), []byte(s.URL()+"\n"), 0o600)
+	return s.tellAddress()
+}
+
+// tellAddress writes AddressFile, whole for whoever reads it. It is only true while the server runs, so no disk waits for it.
+func (s *Server) tellAddress() error {
+	path := s.config.path(AddressFile)
+	if err := os.WriteFile(path+".new", []byte(s.URL()+"\n"), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
 }
 
 // bootstrap makes the first account. The token's secret is on disk before the account exists, under a name that nobody takes
