@@ -35,7 +35,13 @@ Exit code 7 says that the registry itself has lost blobs or holds them damaged; 
 			}
 			done, stop := a.follow("backup", &opt)
 			defer stop()
-			src := moving.Source{Data: p.Data, Database: p.Database, Ledger: p.Ledger, Blobs: p.Blobs, Files: p.Files}
+			src := moving.Source{Database: p.Database, Ledger: p.Ledger, Blobs: p.Blobs}
+			for _, f := range p.Files {
+				if config != "" && f.Path == server.ConfigFile {
+					f.At = config
+				}
+				src.Files = append(src.Files, moving.Extra(f))
+			}
 			m, err := moving.Make(cmd.Context(), src, args[0], opt)
 			done()
 			if err != nil {
@@ -116,11 +122,7 @@ newest ledger file that is left (DIR/ledger.jsonl of the old directory, or any c
 			if err != nil {
 				return err
 			}
-			if c, err := dataConfig(data, ""); err != nil {
-				fmt.Fprintf(a.env.Err, "sf: warning: the restored %s has to be mended before a server starts: %v\n", server.ConfigFile, err)
-			} else if at := c.Parts().Blobs; filepath.Clean(at) != filepath.Clean(p.Blobs) {
-				fmt.Fprintf(a.env.Err, "sf: warning: the restored %s looks for bytes in %s, they are in %s: change one of them\n", server.ConfigFile, at, p.Blobs)
-			}
+			a.compareRestored(p)
 			return a.printBackup("restored", "into "+data, m)
 		},
 	}
@@ -128,6 +130,23 @@ newest ledger file that is left (DIR/ledger.jsonl of the old directory, or any c
 	cmd.Flags().StringVar(&blobs, "blobs", "", "the folder for the bytes, when they lie elsewhere than in the data directory")
 	cmd.Flags().StringVar(&ledger, "ledger", "", "a ledger file that may know more versions than the backup")
 	return cmd
+}
+
+// compareRestored warns when the configuration that was restored looks for things elsewhere than where they are now.
+func (a app) compareRestored(p server.Parts) {
+	c, err := dataConfig(p.Data, "")
+	if err != nil {
+		fmt.Fprintf(a.env.Err, "sf: warning: the restored %s has to be mended before a server starts: %v\n", server.ConfigFile, err)
+		return
+	}
+	said := c.Parts()
+	warn := func(what, said, is string) {
+		if filepath.Clean(said) != filepath.Clean(is) {
+			fmt.Fprintf(a.env.Err, "sf: warning: the restored %s looks for %s in %s, restored in %s: change one of them\n", server.ConfigFile, what, said, is)
+		}
+	}
+	warn("the bytes", said.Blobs, p.Blobs)
+	warn("the signing key", said.Files[0].At, p.Files[0].At)
 }
 
 // readOnly shows or changes whether a registry takes changes.

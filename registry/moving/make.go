@@ -21,13 +21,18 @@ import (
 	"github.com/gatehouse-registry/gatehouse/registry/metastore"
 )
 
-// Source is a registry of the embedded form: where its parts lie. Paths that are not set are those below Data.
+// Source is a registry of the embedded form: where its parts lie.
 type Source struct {
-	Data     string
-	Database string   // the SQLite file
-	Ledger   string   // the ledger file
-	Blobs    string   // the folder that holds blobs/
-	Files    []string // other files to keep, below Data or not; absent ones are left out
+	Database string  // the SQLite file
+	Ledger   string  // the ledger file
+	Blobs    string  // the folder that holds blobs/
+	Files    []Extra // other files to keep; absent ones are left out
+}
+
+// Extra is a file of a Source beside its stores.
+type Extra struct {
+	At   string // where it lies
+	Path string // where a restore puts it, in the data directory
 }
 
 // Options of Make.
@@ -252,24 +257,20 @@ func (m *maker) files() (list []File, err error) {
 	if err := os.MkdirAll(m.path(folder), 0o700); err != nil {
 		return nil, noRoom(err)
 	}
-	for i, path := range m.src.Files {
-		info, err := os.Stat(path)
+	for i, extra := range m.src.Files {
+		info, err := os.Stat(extra.At)
 		if errors.Is(err, os.ErrNotExist) {
 			continue
 		}
 		if err != nil || !info.Mode().IsRegular() || info.Size() > maxFile {
-			return list, errors.Join(err, fmt.Errorf("%s: no file of at most %d bytes", path, maxFile))
+			return list, errors.Join(err, fmt.Errorf("%s: no file of at most %d bytes", extra.At, maxFile))
 		}
-		name := filepath.Join(folder, fmt.Sprintf("%d-%s", i, filepath.Base(path)))
-		f, err := copyFile(path, m.path(name), maxFile, nil)
+		name := filepath.Join(folder, fmt.Sprintf("%d-%s", i, filepath.Base(extra.Path)))
+		f, err := copyFile(extra.At, m.path(name), maxFile, nil)
 		if err != nil {
 			return list, err
 		}
-		if f.Name, f.Path = name, filepath.Base(path); strings.HasPrefix(path, m.src.Data+string(filepath.Separator)) {
-			if f.Path, err = filepath.Rel(m.src.Data, path); err != nil {
-				return list, err
-			}
-		}
+		f.Name, f.Path = name, extra.Path
 		list = append(list, f)
 	}
 	return list, durable.SyncFolder(m.dir)

@@ -49,6 +49,10 @@ const movedSetting = "moved-here"
 // readOnlyReason is what clients of the source are told from the last pass on.
 const readOnlyReason = "it is being moved to another place, or was; use the new address"
 
+// unfinishedReason is what clients of a server are told that was started on the target too early: a change there would be
+// undone by the next round.
+const unfinishedReason = "a move of the registry to this place is not finished"
+
 // A move copies while the source takes changes until a round finds fewer than fewBlobs new blobs, or maxRounds were made.
 const (
 	fewBlobs  = 100
@@ -169,7 +173,11 @@ func (m *migration) blob(ctx context.Context, d digest.Descriptor, copied *int) 
 func (m *migration) rows(ctx context.Context) error {
 	m.opt.Log("rows")
 	m.done.Rows = map[string]int{}
-	return metastore.Copy(ctx, m.from.Meta, m.to.Meta, func(table string, rows int) { m.done.Rows[table] = rows })
+	err := metastore.Copy(ctx, m.from.Meta, m.to.Meta, func(table string, rows int) { m.done.Rows[table] = rows })
+	if err != nil {
+		return err
+	}
+	return registry.SetReadOnly(ctx, m.to.Meta, unfinishedReason)
 }
 
 // last copies what came meanwhile with the source read-only, verifies the target, and opens it for changes.

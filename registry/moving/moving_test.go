@@ -21,6 +21,7 @@ import (
 // live is a registry's stores, open as a server has them.
 type live struct {
 	t     *testing.T
+	dir   string
 	src   moving.Source
 	meta  *metastore.Store
 	blobs registry.BlobStore
@@ -29,8 +30,8 @@ type live struct {
 func open(t *testing.T) *live {
 	t.Helper()
 	dir := t.TempDir()
-	l := &live{t: t, src: moving.Source{Data: dir, Database: filepath.Join(dir, "gatehouse.db"), Ledger: filepath.Join(dir, "ledger.jsonl"), Blobs: dir,
-		Files: []string{filepath.Join(dir, "keys", "receipt-key.pem"), filepath.Join(dir, "gatehouse.yaml")}}}
+	l := &live{t: t, dir: dir, src: moving.Source{Database: filepath.Join(dir, "gatehouse.db"), Ledger: filepath.Join(dir, "ledger.jsonl"), Blobs: dir,
+		Files: []moving.Extra{{At: filepath.Join(dir, "none"), Path: "none"}, {At: filepath.Join(dir, "gatehouse.yaml"), Path: "gatehouse.yaml"}}}}
 	meta, err := metastore.OpenSQLite(t.Context(), l.src.Database)
 	if err != nil {
 		t.Fatal(err)
@@ -125,7 +126,7 @@ func TestCollectionDuringBackup(t *testing.T) {
 // A second backup into a folder copies only what is new, and removes what nobody names when it is told to.
 func TestIncrementalBackup(t *testing.T) {
 	l, out := open(t), filepath.Join(t.TempDir(), "out")
-	if err := os.WriteFile(filepath.Join(l.src.Data, "gatehouse.yaml"), []byte("{}"), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(l.dir, "gatehouse.yaml"), []byte("{}"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	old := l.put("old")

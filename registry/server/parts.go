@@ -25,10 +25,13 @@ type Parts struct {
 	Data     string
 	Database string // the SQLite file, "" with PostgreSQL
 	Ledger   string
-	Blobs    string   // the folder that holds blobs/, "" with S3
-	Files    []string // the signing key, the configuration, and the first administrator's token, whether they are there or not
-	Restore  string   // what stands in Data while a restore into it is not finished
+	Blobs    string // the folder that holds blobs/, "" with S3
+	Files    []File // the signing key, the configuration, and the first administrator's token, whether they are there or not
+	Restore  string // what stands in Data while a restore into it is not finished
 }
+
+// File is a small file of a registry: where it lies, and where it lies in a data directory that has everything.
+type File struct{ At, Path string }
 
 // Parts are those of the configuration.
 func (c Config) Parts() Parts {
@@ -38,7 +41,10 @@ func (c Config) Parts() Parts {
 		keys = c.path(keyFolder)
 	}
 	p := Parts{Data: filepath.Clean(c.Data), Database: c.path(databaseFile), Ledger: c.path(ledgerFile), Blobs: c.folder(), Restore: c.path(restoreFile)}
-	p.Files = []string{filepath.Join(keys, trust.KeyFile), c.path(ConfigFile), c.path(AdminTokenFile)}
+	p.Files = []File{
+		{filepath.Join(keys, trust.KeyFile), filepath.Join(keyFolder, trust.KeyFile)},
+		{c.path(ConfigFile), ConfigFile}, {c.path(AdminTokenFile), AdminTokenFile},
+	}
 	if c.postgres() {
 		p.Database = ""
 	}

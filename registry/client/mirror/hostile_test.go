@@ -336,3 +336,47 @@ func TestParsePlace(t *testing.T) {
 		}
 	}
 }
+
+// A repository that is closed to us, or that only the catalogue knows, keeps nothing else from being copied.
+func TestClosedRepositories(t *testing.T) {
+	a, b := start(t), start(t)
+	a.image("team/app", "v1", "fine")
+	for tag := range 20 {
+		a.image("team/shut", fmt.Sprint("v", tag), fmt.Sprint("shut ", tag))
+	}
+	a.image("team/unreadable", "v1", "unreadable")
+	source := front(t, a, func(w http.ResponseWriter, r *http.Request) bool {
+		switch {
+		case r.URL.Path == "/v2/_catalog":
+			text(`{"repositories":["team/app","team/empty","team/shut","team/unreadable"]}`)(w, r)
+		case strings.HasPrefix(r.URL.Path, "/v2/team/unreadable/"):
+			w.WriteHeader(http.StatusUnauthorized)
+		default:
+			return false
+		}
+		return true
+	})
+	var asked atomic.Int64
+	target := front(t, b, func(w http.ResponseWriter, r *http.Request) bool {
+		if r.Method != http.MethodPost || !strings.HasPrefix(r.URL.Path, "/v2/team/shut/") {
+			return false
+		}
+		asked.Add(1)
+		w.WriteHeader(http.StatusForbidden)
+		text(`{"errors":[{"code":"DENIED","message":"not here"}]}`)(w, r)
+		return true
+	})
+	opt := quick()
+	opt.Jobs = 1
+	report := run(t, a.place("", source), b.place("", target), opt)
+	same(t, a, b, "team/app", "v1")
+	if len(report.Sparse) != 1 || report.Sparse[0].Repository != "team/empty" {
+		t.Errorf("sparse: %+v, want team/empty", report.Sparse)
+	}
+	if len(report.Failed) != 1 || report.Failed[0].Repository != "team/unreadable" || report.Failed[0].Code != registry.Unauthorized {
+		t.Errorf("failed: %+v, want team/unreadable", report.Failed)
+	}
+	if len(report.Refused) == 0 || len(report.Refused) > 3 || report.Refused[0].Repository != "team/shut" || asked.Load() > 6 {
+		t.Errorf("refused: %+v after %d requests, want team/shut, and few requests", report.Refused, asked.Load())
+	}
+}

@@ -191,13 +191,13 @@ func (c *copier) all(ctx context.Context, from, to Place) error {
 		if name == "" && to.Base != nil {
 			return registry.Errorf(registry.Invalid, "%s is one repository: say which it is to become, as %s/NAME", from, to)
 		}
-		return c.repository(ctx, from.Repository, name)
+		return c.repository(ctx, from.Repository, name, false)
 	case len(c.opt.Repositories) > 0:
 		for _, name := range c.opt.Repositories {
 			if err := registry.CheckRepositoryName(name); err != nil {
 				return err
 			}
-			if err := c.repository(ctx, name, name); err != nil {
+			if err := c.repository(ctx, name, name, false); err != nil {
 				return err
 			}
 		}
@@ -207,7 +207,7 @@ func (c *copier) all(ctx context.Context, from, to Place) error {
 		if err != nil {
 			return fmt.Errorf("the source's catalogue: %w", err)
 		}
-		if err := c.repository(ctx, name, name); err != nil {
+		if err := c.repository(ctx, name, name, true); err != nil {
 			return err
 		}
 	}
@@ -231,6 +231,13 @@ func (c *copier) note(list func(*Report) *[]Problem, p Problem) {
 		}
 	})
 	c.opt.Log(p.String())
+}
+
+// begun reports whether anything was copied, or found there, so far.
+func (c *copier) begun() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.report.Tags+c.report.Manifests+c.report.Blobs+c.report.Mounted+c.report.Present > 0
 }
 
 func sparse(r *Report) *[]Problem    { return &r.Sparse }

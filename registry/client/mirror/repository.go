@@ -30,33 +30,51 @@ type outcome struct {
 	err error
 }
 
-// repository copies one repository. An error ends the whole run.
-func (c *copier) repository(ctx context.Context, from, to string) error {
+// errLeft ends a repository in which we may do nothing more; the run goes on.
+var errLeft = errors.New("the repository was left")
+
+// repository copies one repository. listed says that the source's catalogue names it: some name what holds nothing any more.
+// An error ends the whole run.
+func (c *copier) repository(ctx context.Context, from, to string, listed bool) error {
 	r := &repo{copier: c, from: from, to: to, done: map[digest.Digest]*outcome{}, listed: map[digest.Digest][]descriptor{}}
 	if !c.opt.DryRun {
 		if err := c.opt.Admit(ctx, to); err != nil {
-			return r.problem(ctx, "", err)
+			return r.end(r.problem(ctx, "", err))
 		}
 	}
 	c.opt.Log(fmt.Sprintf("repository %s", r.name()))
 	c.count(func(rep *Report) { rep.Repositories++ })
-	if err := r.tags(ctx); err != nil {
-		return r.problem(ctx, "", fmt.Errorf("tags: %w", err))
+	switch err := r.tags(ctx); {
+	case errors.Is(err, errLeft):
+		return nil
+	case listed && absent(err):
+		r.note(sparse, Problem{Repository: r.name(), Message: "the source's catalogue names it, and it holds no tags"})
+		return nil
+	case err != nil:
+		return r.end(r.problem(ctx, "", fmt.Errorf("tags: %w", err)))
 	}
 	roots, err := c.src.Roots(ctx, from)
 	if err != nil {
-		return r.problem(ctx, "", err)
+		return r.end(r.problem(ctx, "", err))
 	}
 	for _, d := range roots {
 		r.enqueue(d.Digest)
 	}
 	if err := r.rest(ctx); err != nil {
-		return r.problem(ctx, "", err)
+		return r.end(err)
 	}
 	if err := r.listReferrers(ctx); err != nil {
-		return r.problem(ctx, "", fmt.Errorf("referrers: %w", err))
+		return r.end(r.problem(ctx, "", fmt.Errorf("referrers: %w", err)))
 	}
 	return nil
+}
+
+// end is what the end of a repository means to the run.
+func (r *repo) end(err error) error {
+	if errors.Is(err, errLeft) {
+		return nil
+	}
+	return err
 }
 
 func (r *repo) name() string {
@@ -334,14 +352,14 @@ func (r *repo) ended(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// problem sorts an error into the report. It returns the error when it must end the run: nobody is signed in, or the
-// caller gave up.
+// problem sorts an error into the report. It returns the error when it must end the run: the caller gave up, or nobody was
+// let in so far. It returns errLeft when the repository is closed to us, and the others may not be.
 func (r *repo) problem(ctx context.Context, reference string, err error) error {
 	if err == nil {
 		return nil
 	}
 	code := registry.CodeOf(err)
-	if ctx.Err() != nil || code == registry.Unauthorized {
+	if ctx.Err() != nil || errors.Is(err, errLeft) || code == registry.Unauthorized && !r.begun() {
 		return err
 	}
 	p := Problem{Repository: r.name(), Reference: reference, Code: code, Message: err.Error(), Decision: decisionOf(err)}
@@ -355,6 +373,9 @@ func (r *repo) problem(ctx context.Context, reference string, err error) error {
 		r.note(refused, p)
 	default:
 		r.note(failed, p)
+	}
+	if put, ok := errors.AsType[*putError](err); code == registry.Unauthorized || ok && put.blob && code == registry.Denied {
+		return errLeft
 	}
 	return nil
 }

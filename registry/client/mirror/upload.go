@@ -78,7 +78,7 @@ func (r *remote) location(res *answer) (*url.URL, error) {
 func (r *remote) PutBlob(ctx context.Context, repository string, want digest.Descriptor, body io.Reader) error {
 	res, err := r.try(ctx, r.in(repository, http.MethodPost, "/blobs/uploads/"), []int{http.StatusAccepted})
 	if err != nil {
-		return &putError{err}
+		return &putError{err: err, blob: true}
 	}
 	defer res.Close()
 	at, err := r.location(res)
@@ -99,13 +99,16 @@ func (r *remote) PutBlob(ctx context.Context, repository string, want digest.Des
 	}
 	done, err := r.try(ctx, c, []int{http.StatusCreated, http.StatusNoContent})
 	if err != nil {
-		return &putError{err}
+		return &putError{err: err, blob: true}
 	}
 	return done.Close()
 }
 
 // putError is what the destination said to a write.
-type putError struct{ err error }
+type putError struct {
+	err  error
+	blob bool // a blob: where no blob may be put, nothing may
+}
 
 func (e *putError) Error() string { return e.err.Error() }
 func (e *putError) Unwrap() error { return e.err }
@@ -135,7 +138,7 @@ func (r *remote) PutManifest(ctx context.Context, repository, tag string, m mani
 		return nil
 	})
 	if err != nil {
-		return &putError{err}
+		return &putError{err: err}
 	}
 	return nil
 }
