@@ -234,7 +234,7 @@ func built(name, version string) (string, error) {
 		return "", err
 	}
 	folder := filepath.Join(cache, "gatehouse", "bin")
-	program := filepath.Join(folder, name+"-"+filepath.Base(version))
+	program := filepath.Join(folder, filepath.Base(version))
 	if _, err := os.Stat(program); err == nil {
 		return program, nil
 	}

@@ -55,7 +55,7 @@ func (b *bucket) Settle(ctx context.Context, d digest.Digest) error {
 	if info.Size == 0 {
 		return b.storeParts(ctx, key, nil)
 	}
-	spans, _ := spansOf([]segment{{key: key, etag: info.ETag, size: info.Size}}) // at most 2.5 TB
+	spans, _ := spansOf([]segment{{key: key, etag: info.ETag, size: info.Size}}) // at most 10 TiB
 	if err := b.copyParts(ctx, key, spans, rand.Text()); err != nil {
 		return err
 	}

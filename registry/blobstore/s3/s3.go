@@ -39,7 +39,7 @@ const (
 	// maxParts is how many parts a multipart upload may have.
 	maxParts = 10_000
 	// copyLimit is how much one request copies on the store's side, so that each is answered within the timeout.
-	copyLimit = 256 << 20
+	copyLimit = 1 << 30
 )
 
 const (
