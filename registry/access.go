@@ -38,9 +38,13 @@ type accessLookup func(repository, account string) (RepositoryAccess, error)
 // role or scopes do not allow; NameUnknown for a private repository that it must not know of. A repository that does not
 // exist is nil: whoever reads it finds nothing.
 func (s *Service) mayRead(ctx context.Context, p auth.Principal, repository string) error {
-	return s.checkRead(ctx, p, repository, func(repository, account string) (RepositoryAccess, error) {
+	err := s.checkRead(ctx, p, repository, func(repository, account string) (RepositoryAccess, error) {
 		return s.lookAccess(ctx, repository, account)
 	})
+	if err != nil && CodeOf(err) == Denied {
+		s.auditRefusal(ctx, p, string(auth.ReadContent), repository, err)
+	}
+	return err
 }
 
 // mayReadBlob is mayRead for a blob: one that must not be known of is unknown.

@@ -81,7 +81,7 @@ const (
 	ManagePacks    Action = "packs:manage"    // enable, disable, activate
 	ManageAccounts Action = "accounts:manage" // accounts, roles, quotas, tokens of others
 	OwnTokens      Action = "tokens:own"      // tokens of the own account
-	ReadCatalogue  Action = "catalogue:read" // what clients sync and may submit: whole or not at all
+	ReadCatalogue  Action = "catalogue:read"  // what clients sync and may submit: whole or not at all
 	ImportCatalog  Action = "catalogue:import"
 	SubmitJobs     Action = "jobs:submit"
 	ReadOwnJobs    Action = "jobs:read-own"
