@@ -39,13 +39,13 @@ accept: build ## the unmodified clients of both platforms and of OCI; needs pyth
 conformance: build ## the official OCI conformance program, embedded and on PostgreSQL + S3
 	GO='$(GO)' sh scripts/conformance.sh $(BIN)
 
-soak: ## an hour of crashes, collections and races; SOAK_MINUTES, SOAK_KILLS and SOAK_ROUNDS change the lengths
+soak: ## collections, kills and races for about an hour; SOAK_MINUTES, SOAK_KILLS and SOAK_ROUNDS set the lengths
 	GO='$(GO)' sh scripts/soak.sh '$(TAGS)'
 
 lint:
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo "gofmt would change these files"; exit 1; }
-	$(GO) vet -tags $(TAGS) ./...
-	$(GO) tool staticcheck -tags $(TAGS) ./...
+	$(GO) vet -tags $(TAGS) ./... ./testdata/interop/...
+	$(GO) tool staticcheck -tags $(TAGS) ./... ./testdata/interop/...
 
 clean:
 	rm -rf bin

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -29,23 +30,25 @@ func (r *round) as(name string) *round {
 type signIn func(account string) []string
 
 // hides makes a repository private: to another account it then looks absent, its owner goes on reading. read fails with
-// absent on the screen when there is nothing.
-func hides(r *round, repository string, in signIn, absent []string, read ...string) {
+// absent on the screen when there is nothing. It gives the round of the other account, which may push below bob, but no more
+// bytes than its quota.
+func hides(r *round, repository string, in signIn, absent []string, read ...string) (bob *round) {
 	var before struct{}
 	path := "/api/repositories/" + strings.TrimPrefix(repository, r.host+"/")
-	r.settle("make a repository private", nil, "", r.api(http.MethodPatch, path, map[string]bool{"private": true}, &before))
-	bob := r.as("bob")
+	r.settle("make a repository private", nil, "", r.api(r.people.alice, http.MethodPatch, path, map[string]bool{"private": true}, &before))
+	bob = r.as("bob")
 	bob.with(r.people.bob).ok("sign in as another", in("bob")...)
 	bob.refused("another reads a private repository", absent, read...)
 	r.ok("its owner reads it", read...)
-	r.settle("make it public", nil, "", r.api(http.MethodPatch, path, map[string]bool{"private": false}, &before))
+	r.settle("make it public", nil, "", r.api(r.people.alice, http.MethodPatch, path, map[string]bool{"private": false}, &before))
 	bob.ok("another reads it then", read...)
+	return bob
 }
 
 // robot signs a robot in that may push below one name only.
 func robot(r *round, in signIn, push func(repository string) []string) {
 	var made struct{ Name, Secret string }
-	err := r.api(http.MethodPost, "/api/robots", map[string]any{
+	err := r.api(r.people.alice, http.MethodPost, "/api/robots", map[string]any{
 		"name": "ci-" + r.client, "expires_in": 3600,
 		"scopes": []map[string]any{{"repository": "alice/" + r.client + "/robot/**", "actions": []string{"pull", "push"}}},
 	}, &made)
@@ -56,17 +59,21 @@ func robot(r *round, in signIn, push func(repository string) []string) {
 	ci.refused("the robot pushes outside of it", []string{"may not"}, push(r.repo("elsewhere"))...)
 }
 
-// api calls the server's own API as alice.
-func (r *round) api(method, path string, in, out any) error {
+// api calls the server's own API.
+func (r *round) api(token, method, path string, in, out any) error {
+	return callAPI(r.ctx, r.reg.URL, token, method, path, in, out)
+}
+
+func callAPI(ctx context.Context, server, token, method, path string, in, out any) error {
 	body, err := json.Marshal(in)
 	if err != nil {
 		return err
 	}
-	req, err := http.NewRequestWithContext(r.ctx, method, r.reg.URL+path, bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, method, server+path, bytes.NewReader(body))
 	if err != nil {
 		return err
 	}
-	req.Header.Set("Authorization", "Bearer "+r.people.alice)
+	req.Header.Set("Authorization", "Bearer "+token)
 	req.Header.Set("Content-Type", "application/json")
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {

@@ -62,7 +62,8 @@ func cosign(r *round) {
 	in := func(account string) []string {
 		return []string{"cosign", "login", r.host, "-u", account, "--password-stdin"}
 	}
-	hides(r, r.repo("img"), in, notThere, cosignCommand(r, "verify", cosignVerify, []string{r.repo("img") + ":v1"})...)
+	bob := hides(r, r.repo("img"), in, notThere, cosignCommand(r, "verify", cosignVerify, []string{r.repo("img") + ":v1"})...)
+	bob.refused("push over the quota", overQuota, cosignCommand(r, "copy", []string{r.repo("img") + ":v1", r.foreign("own") + ":v1"})...)
 	r.ok("copy an image with its signatures", cosignCommand(r, "copy", []string{r.repo("img") + ":v1", r.repo("copied") + ":v1"})...)
 	r.shows("verify the copy", []string{"were verified"}, cosignCommand(r, "verify", cosignVerify, []string{"--new-bundle-format=false", r.repo("copied") + ":v1"})...)
 	r.ok("remove signatures", cosignCommand(r, "clean", []string{"--force", r.repo("copied") + ":v1"})...)

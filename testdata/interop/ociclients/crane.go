@@ -49,7 +49,8 @@ func crane(r *round) {
 	in := func(account string) []string {
 		return []string{"crane", "auth", "login", r.host, "-u", account, "--password-stdin"}
 	}
-	hides(r, img, in, notThere, "crane", "manifest", img+":v1")
+	bob := hides(r, img, in, notThere, "crane", "manifest", img+":v1")
+	bob.refused("push over the quota", overQuota, "crane", "push", "image", r.foreign("own")+":v1")
 	robot(r, in, func(repository string) []string { return []string{"crane", "push", "image", repository + ":v1"} })
 	r.ok("delete a tag", "crane", "delete", copied+":v1")
 	r.ok("delete a manifest", "crane", "delete", img+"@"+r.tagged("image"))

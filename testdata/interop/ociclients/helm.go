@@ -40,7 +40,8 @@ func helm(r *round) {
 	in := func(account string) []string {
 		return []string{"helm", "registry", "login", r.host, "--plain-http", "-u", account, "--password-stdin"}
 	}
-	hides(r, r.repo("charts/demo"), in, []string{"not found"}, "helm", "show", "chart", "--plain-http", charts+"/demo", "--version", "0.1.0")
+	bob := hides(r, r.repo("charts/demo"), in, []string{"not found"}, "helm", "show", "chart", "--plain-http", charts+"/demo", "--version", "0.1.0")
+	bob.refused("push over the quota", overQuota, "helm", "push", "--plain-http", "demo-0.1.0.tgz", "oci://"+r.foreign("own"))
 	robot(r, in, func(repository string) []string {
 		return []string{"helm", "push", "--plain-http", "demo-0.1.0.tgz", "oci://" + repository}
 	})

@@ -46,7 +46,8 @@ func oras(r *round) {
 	orasPack(r, oras)
 
 	in := func(account string) []string { return oras("login", r.host, "-u", account, "--password-stdin") }
-	hides(r, art, in, []string{"not found"}, oras("manifest", "fetch", art+":1")...)
+	bob := hides(r, art, in, []string{"not found"}, oras("manifest", "fetch", art+":1")...)
+	bob.refused("push over the quota", overQuota, oras("push", r.foreign("own")+":1", "file.txt:text/plain")...)
 	robot(r, in, func(repository string) []string { return oras("push", repository+":1", "file.txt:text/plain") })
 	r.refused("delete a blob in use", blobInUse, oras("blob", "delete", "-f", art+"@"+r.layerOf("manifest.json"))...)
 	r.ok("delete a manifest", oras("manifest", "delete", "-f", copied+":1")...)

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,7 +15,8 @@ import (
 // people are the tokens of those who sign in.
 type people struct{ alice, bob string }
 
-// newPeople makes the accounts with sf itself.
+// newPeople makes the accounts with sf itself. Over plain HTTP, where it is tried, bob may hold one byte
+// and does.
 func newPeople(ctx context.Context, sf, dir string, reg *serving.Registry) (people, error) {
 	home := filepath.Join(dir, "admin-home")
 	if err := os.MkdirAll(home, 0o700); err != nil {
@@ -51,5 +53,35 @@ func newPeople(ctx context.Context, sf, dir string, reg *serving.Registry) (peop
 			return people{}, err
 		}
 	}
+	if reg.CAFile == "" {
+		var out struct{}
+		if err := callAPI(ctx, reg.URL, admin, http.MethodPut, "/api/admin/owners/bob/quota", map[string]int{"bytes": 1}, &out); err != nil {
+			return people{}, err
+		}
+		if err := pushByte(ctx, reg, tokens["bob"]); err != nil {
+			return people{}, err
+		}
+	}
 	return people{tokens["alice"], tokens["bob"]}, nil
+}
+
+// pushByte makes bob hold what he may.
+func pushByte(ctx context.Context, reg *serving.Registry, token string) error {
+	const content = "x"
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, reg.URL+"/v2/bob/byte/blobs/uploads/?digest="+digestOf(content), strings.NewReader(content))
+	if err != nil {
+		return err
+	}
+	req.SetBasicAuth("bob", token)
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	if err := res.Body.Close(); err != nil {
+		return err
+	}
+	if res.StatusCode != http.StatusCreated {
+		return fmt.Errorf("push a byte: %s", res.Status)
+	}
+	return nil
 }

@@ -45,7 +45,8 @@ func podman(r *round) {
 	in := func(account string) []string {
 		return podman("login", plain, r.host, "-u", account, "--password-stdin")
 	}
-	hides(r, img, in, notThere, podman("pull", plain, img+":v1")...)
+	bob := hides(r, img, in, notThere, podman("pull", plain, img+":v1")...)
+	bob.refused("push over the quota", overQuota, podman("push", plain, img+":v1", r.foreign("own")+":v1")...)
 	robot(r, in, func(repository string) []string { return podman("push", plain, img+":v1", repository+":v1") })
 	r.refused("pull what never was", notThere, podman("pull", plain, r.repo("never")+":v1")...)
 	r.refused("push below another's name", notYours("bob/img"), podman("push", plain, img+":v1", r.foreign("img")+":v1")...)

@@ -10,6 +10,7 @@ var (
 	versionTaken = []string{"refused by the publish gate", "versions never change", "Its bytes differ", "Raise the version"}
 	versionStays = []string{"versions are immutable and can't be deleted"}
 	notThere     = []string{"there is no repository"}
+	overQuota    = []string{"quota exceeded: owner bob may hold 1 bytes", "ask an administrator"}
 	blobInUse    = []string{"delete these first"}
 	packsOnly    = []string{"holds algorithm packs"}
 )

@@ -58,7 +58,8 @@ func regctl(r *round) {
 	in := func(account string) []string {
 		return []string{"regctl", "registry", "login", r.host, "-u", account, "--pass-stdin"}
 	}
-	hides(r, img, in, notThere, "regctl", "manifest", "get", img+":v1")
+	bob := hides(r, img, in, notThere, "regctl", "manifest", "get", img+":v1")
+	bob.refused("push over the quota", overQuota, "regctl", "image", "copy", "ocidir://image:v1", r.foreign("own")+":v1")
 	robot(r, in, func(repository string) []string {
 		return []string{"regctl", "image", "copy", "ocidir://image:v1", repository + ":v1"}
 	})

@@ -43,7 +43,8 @@ func skopeo(r *round) {
 	in := func(account string) []string {
 		return []string{"skopeo", "login", "--tls-verify=false", r.host, "-u", account, "--password-stdin"}
 	}
-	hides(r, r.repo("img"), in, notThere, "skopeo", "inspect", "--tls-verify=false", img+":v1")
+	bob := hides(r, r.repo("img"), in, notThere, "skopeo", "inspect", "--tls-verify=false", img+":v1")
+	bob.refused("push over the quota", overQuota, push("oci:image:v1", "docker://"+r.foreign("own")+":v1")...)
 	robot(r, in, func(repository string) []string { return push("oci:image:v1", "docker://"+repository+":v1") })
 	r.ok("delete", "skopeo", "delete", "--tls-verify=false", copied+":v1")
 	r.refused("pull what was deleted", []string{"has no tag"}, "skopeo", "inspect", "--tls-verify=false", copied+":v1")

@@ -1,0 +1,23 @@
+#!/bin/sh
+# The long runs: a collection every second beside a publish soak, a server that is killed again and again, and the race of 64
+# publishers at three replicas on PostgreSQL and S3. `make test` runs the same tests, shorter. Usage: soak.sh TAGS
+#   SOAK_MINUTES  of the collection beside the soak (10)
+#   SOAK_KILLS    kill -9 of a publishing server, with a check of the whole store at the end (1000)
+#   SOAK_ROUNDS   of the race (20)
+set -eu
+tags=$1
+go=${GO:-go}
+minutes=${SOAK_MINUTES:-10} kills=${SOAK_KILLS:-1000} rounds=${SOAK_ROUNDS:-20}
+run() {
+	echo "soak: $1"
+	shift
+	env "$@"
+}
+cd "$(dirname "$0")/.."
+run "a collection every second beside publishes, $minutes minutes" GATEHOUSE_SOAK="${minutes}m" \
+	"$go" test -tags "$tags" -count 1 -v -timeout "$((minutes + 10))m" -run '^TestSoak$' ./registry
+run "$kills kills" GATEHOUSE_CRASH_PUBLISHES=$((kills * 4)) \
+	"$go" test -tags "$tags" -count 1 -v -timeout 6h -run '^TestKilledServer$' ./cli
+run "$rounds rounds of 64 publishers at 3 replicas" GATEHOUSE_RACE_ROUNDS="$rounds" \
+	"$go" test -tags "$tags" -count 1 -v -timeout 2h -run '^TestOneWinner$' ./cli
+echo "soak: nothing lost in $minutes minutes of collections, $kills kills and $rounds races"
