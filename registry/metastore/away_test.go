@@ -83,6 +83,49 @@ func atOnce(s *Store, n int) []error {
 	return results
 }
 
+// TestLostConnections cuts every connection of a store while they are idle: nobody may notice.
+func TestLostConnections(t *testing.T) {
+	t.Parallel()
+	address := freshPostgres(t)
+	s, other := openPostgres(t, address+"&application_name=cut"), openPostgres(t, address)
+	if err := s.Update(t.Context(), put("key", "value")); err != nil {
+		t.Fatal(err)
+	}
+	for round := range 3 {
+		var inside, wg sync.WaitGroup // views that are all inside at once have a connection each
+		inside.Add(10)
+		for range 10 {
+			wg.Go(func() {
+				err := s.View(context.Background(), func(tx registry.Tx) error {
+					_, err := tx.Setting("key")
+					inside.Done()
+					inside.Wait()
+					return err
+				})
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		var cut int64
+		err := other.Update(t.Context(), func(r registry.Tx) error {
+			return r.(*tx).get(`SELECT COUNT(*) FROM (SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'cut' AND datname = current_database()) AS cut`, nil, &cut)
+		})
+		if err != nil || cut < 10 {
+			t.Fatalf("cut %d connections, error %v", cut, err)
+		}
+		for range 10 {
+			if got := setting(t, s, "key"); got != "value" {
+				t.Errorf("round %d: got setting %q", round, got)
+			}
+		}
+		if err := s.Update(t.Context(), put("key", "value")); err != nil {
+			t.Errorf("round %d: update: %v", round, err)
+		}
+	}
+}
+
 // eventually repeats what answers Unavailable.
 func eventually(t *testing.T, op func() error) {
 	t.Helper()

@@ -3,6 +3,7 @@ package metastore
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 )
 
 // PingPostgres connects to the database at a postgres:// address and reads one row; it changes nothing.
@@ -11,7 +12,7 @@ func PingPostgres(ctx context.Context, address string) error {
 	if err != nil {
 		return err
 	}
-	db := openPostgresPool(config, 1)
+	db := openPostgresPool(config, 1, new(atomic.Int64))
 	defer db.Close()
 	var one int
 	if err := db.QueryRowContext(ctx, "SELECT 1").Scan(&one); err != nil {

@@ -10,6 +10,7 @@ import (
 	"net"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -75,10 +76,12 @@ func OpenPostgres(ctx context.Context, address string) (*Store, error) {
 	if err := preparePostgres(ctx, config); err != nil {
 		return nil, fmt.Errorf("open the PostgreSQL database: %w", err)
 	}
+	lostAt := new(atomic.Int64)
 	return &Store{
 		engine:  postgresEngine,
-		readers: openPostgresPool(config, size-1),
-		writer:  &writer{db: openPostgresPool(config, 1), engine: postgresEngine},
+		readers: openPostgresPool(config, size-1, lostAt),
+		writer:  &writer{db: openPostgresPool(config, 1, lostAt), engine: postgresEngine},
+		lostAt:  lostAt,
 	}, nil
 }
 
@@ -131,10 +134,13 @@ func dialPostgres(ctx context.Context, network, address string) (net.Conn, error
 	return d.DialContext(ctx, network, address)
 }
 
-// openPostgresPool opens a pool of at most size connections. A connection to a server that has become a standby is given
-// up, so that the next one finds the server that takes writes.
-func openPostgresPool(config *pgx.ConnConfig, size int) *sql.DB {
-	db := stdlib.OpenDB(*config, stdlib.OptionResetSession(func(_ context.Context, c *pgx.Conn) error {
+// openPostgresPool opens a pool of at most size connections. One that was last used before any was found to be lost is tried
+// before it is used again. A connection to a server that has become a standby is given up, so that the next one
+// finds the server that takes writes.
+func openPostgresPool(config *pgx.ConnConfig, size int, lostAt *atomic.Int64) *sql.DB {
+	db := stdlib.OpenDB(*config, stdlib.OptionShouldPing(func(_ context.Context, p stdlib.ShouldPingParams) bool {
+		return time.Now().Add(-p.IdleDuration).UnixNano() <= lostAt.Load()
+	}), stdlib.OptionResetSession(func(_ context.Context, c *pgx.Conn) error {
 		if c.PgConn().ParameterStatus("in_hot_standby") == "on" {
 			return driver.ErrBadConn
 		}
@@ -152,7 +158,7 @@ func preparePostgres(ctx context.Context, config *pgx.ConnConfig) error {
 	for _, limit := range []string{"statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout"} {
 		patient.RuntimeParams[limit] = "0" // a migration takes what it takes
 	}
-	db := openPostgresPool(patient, 2)
+	db := openPostgresPool(patient, 2, new(atomic.Int64))
 	defer db.Close()
 	var encoding string
 	var version int
@@ -181,14 +187,14 @@ func preparePostgres(ctx context.Context, config *pgx.ConnConfig) error {
 // classifyPostgres reads the SQLSTATE of an error that the server reported, and takes every failure of the connection
 // for the database being away.
 func classifyPostgres(err error) errorClasses {
+	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok { // whatever the server said, and even when the time was up
+		return away
+	}
 	if failure, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return classifyState(failure.Code)
 	}
 	if _, ok := errors.AsType[*lateError](err); ok {
 		return late
-	}
-	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok { // even when it is the end of the time to connect
-		return away
 	}
 	if ended(err) {
 		return 0

@@ -13,6 +13,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/gatehouse-registry/gatehouse/registry"
@@ -30,6 +31,7 @@ type Store struct {
 	engine  *engine
 	readers *sql.DB
 	writer  *writer
+	lostAt  *atomic.Int64 // when a connection was last found to be lost, in nanoseconds; nil where none can be
 }
 
 var _ registry.MetaStore = (*Store)(nil)
@@ -72,6 +74,9 @@ func (s *Store) retry(ctx context.Context, op func(attempt int) error) error {
 		err := op(attempt)
 		if ended(err) && ctx.Err() != nil {
 			return err
+		}
+		if gone(err) && s.lostAt != nil {
+			s.lostAt.Store(time.Now().UnixNano()) // others of the pool will be lost too
 		}
 		if attempt+1 == attempts || !s.again(err) {
 			return s.engine.public(err)
