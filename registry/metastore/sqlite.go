@@ -21,10 +21,13 @@ const busyTimeout = 10 * time.Second
 // The page caches of a connection, in KiB (negative, as SQLite wants that unit), and how many pages of write-ahead log are
 // gathered before they go into the database: a page that many commits change is then written there once.
 const (
-	writerCache    = -8 << 10
-	readerCache    = -1 << 10
+	writerCache    = -4 << 10
+	readerCache    = -512
 	checkpointEach = 4000
 )
+
+// readerRest is how long a connection that nobody reads from keeps its caches and statements.
+const readerRest = 10 * time.Second
 
 // walLimit is the size in bytes to which the write-ahead log is cut back after a large transaction.
 const walLimit = 64 << 20
@@ -52,6 +55,7 @@ func OpenSQLite(ctx context.Context, path string) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
+	readers.SetConnMaxIdleTime(readerRest)
 	return &Store{engine: sqliteEngine, readers: readers, writer: &writer{db: db, engine: sqliteEngine}}, nil
 }
 
