@@ -33,16 +33,19 @@ type Deps struct {
 
 // Settings are an administrator's choices. DefaultSettings gives working ones.
 type Settings struct {
-	RegistryID string        // who the registry is in receipts; set by the server from its stored identity
-	Policy     rule.Policy   // softened rules
-	SpoolDir   string        // where archives out of order are spooled; "" is the system's folder for temporary files
-	MaxBlob    int64         // bytes of one blob of an artifact that is no pack
-	UploadTTL  time.Duration // how long an upload session lives after its start
-	PreviewTTL time.Duration // how long a preview may be committed
-	LeaseTTL   time.Duration // how long a job's GPUs count without a sign of life
-	ReceiptTTL time.Duration // how long a receipt may launch
-	Profiles   []Profile     // hardware profiles, at least one
-	ImageHosts []string      // registry hosts that images may come from; "*" allows all
+	RegistryID string      // who the registry is in receipts; set by the server from its stored identity
+	Policy     rule.Policy // softened rules
+	SpoolDir   string      // where archives out of order are spooled; "" is the system's folder for temporary files
+	MaxBlob    int64       // bytes of one blob of an artifact that is no pack
+	// RedirectOver is the size in bytes beyond which a blob is fetched from the store of bytes itself, where that gives out
+	// addresses; 0 means never. Only the distribution protocol redirects.
+	RedirectOver int64
+	UploadTTL    time.Duration // how long an upload session lives after its start
+	PreviewTTL   time.Duration // how long a preview may be committed
+	LeaseTTL     time.Duration // how long a job's GPUs count without a sign of life
+	ReceiptTTL   time.Duration // how long a receipt may launch
+	Profiles     []Profile     // hardware profiles, at least one
+	ImageHosts   []string      // registry hosts that images may come from; "*" allows all
 
 	Collection CollectionSettings
 	Scrub      ScrubSettings

@@ -11,6 +11,18 @@ import (
 const blobMediaType = "application/octet-stream"
 
 func (h *handler) getBlob(x *exchange) error {
+	elsewhere, err := h.service.RedirectBlob(x.ctx, x.p, x.Repository, x.Digest)
+	if err != nil {
+		return err
+	}
+	if elsewhere != "" {
+		header := x.w.Header()
+		header.Set("Location", elsewhere)
+		header.Set("Docker-Content-Digest", x.Digest.String())
+		header.Set("Cache-Control", "no-store") // the address is good for minutes
+		x.w.WriteHeader(http.StatusTemporaryRedirect)
+		return nil
+	}
 	blob, desc, err := h.service.OpenBlob(x.ctx, x.p, x.Repository, x.Digest)
 	if err != nil {
 		return err

@@ -23,6 +23,7 @@ type Config struct {
 	Data           string   `yaml:"data" doc:"the data directory; the server makes it"`
 	DB             string   `yaml:"db" secret:"url" doc:"where the metadata lie: a PostgreSQL address (postgres://…); unset means SQLite in the data directory"`
 	Blobs          string   `yaml:"blobs" secret:"url" doc:"where the bytes lie: an S3 address (s3://…) or a folder; unset means the data directory. With PostgreSQL it must be named"`
+	RedirectOver   int64    `yaml:"redirect_over" doc:"bytes beyond which a blob is fetched from the S3 store itself, by an address that is good for ten minutes (docs/operations.md); unset means never. Routes below /api never redirect"`
 	Keys           string   `yaml:"keys" doc:"the folder of the key that signs receipts; unset means keys/ in the data directory, with PostgreSQL the database"`
 	Listen         string   `yaml:"listen" doc:"the address to listen at, HOST:PORT; port 0 picks a free one, which DIR/address then holds"`
 	PublicURL      string   `yaml:"public_url" doc:"the address that is handed out in every answer that holds one; unset means where it listens. The Host header never counts"`

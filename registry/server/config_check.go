@@ -60,7 +60,7 @@ func (c Config) settings() (registry.Settings, error) {
 	set.AnonymousRead, set.RobotTTL, set.Workloads = c.AnonymousRead, c.RobotTTL, k.access()
 	set.Collection = registry.CollectionSettings{Every: c.Collection.Every, Grace: c.Collection.Grace}
 	set.Scrub = registry.ScrubSettings{Every: c.Scrub.Every, Rate: c.Scrub.Rate}
-	set.Quota, set.Retention = registry.Quota(c.Quota), c.Retention
+	set.RedirectOver, set.Quota, set.Retention = c.RedirectOver, registry.Quota(c.Quota), c.Retention
 	for i, r := range c.Retention {
 		if err := r.Check(); err != nil {
 			k.fault("retention", "[%d]: %w", i, err)
