@@ -9,11 +9,11 @@ import (
 	"github.com/gatehouse-registry/gatehouse/digest"
 )
 
-// How a change waits for a collection that is deleting bytes which it would name.
-const (
-	anchorAttempts = 40
-	anchorPause    = 25 * time.Millisecond
-)
+// anchorPause is how long a change waits for a collection that is deleting bytes which it would name, before it looks again.
+const anchorPause = 25 * time.Millisecond
+
+// anchorAttempts is how often it looks. Tests in which the collection waits for the change set less.
+var anchorAttempts = 40
 
 // errInTheWay says that a collection condemned, or pardoned, a digest while a change that names it was on its way.
 var errInTheWay = errors.New("a collection is deleting these bytes")
