@@ -33,7 +33,7 @@ const (
 	// partSize is the size of a part of a multipart upload, and of the greatest object that is one PUT. It grows for
 	// very large objects (see partAt). A writer holds up to flights+1 parts in memory.
 	partSize = 8 << 20
-	flights  = 3
+	flights  = 2
 	// minPart is the least size of a part that is not the last one.
 	minPart = 5 << 20
 	// maxParts is how many parts a multipart upload may have.

@@ -243,3 +243,75 @@ func TestPresign(t *testing.T) {
 		}
 	})
 }
+
+// TestLargeFailures ends large writes in the middle, or with other bytes than were named: nothing stays.
+func TestLargeFailures(t *testing.T) {
+	eachServer(t, func(t *testing.T, server string) {
+		s := replicas(t, server, 1)[0]
+		content := random(2*minPart+100, 1)
+		broken := errors.New("the reader's own error")
+		src := io.MultiReader(bytes.NewReader(content[:minPart+50]), readerFunc(func([]byte) (int, error) { return 0, broken }))
+		if err := s.Put(t.Context(), described(content), src); !errors.Is(err, broken) {
+			t.Errorf("put with a reader that fails: got error %v", err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		whole := bytes.NewReader(content)
+		err := s.Put(ctx, described(content), readerFunc(func(p []byte) (int, error) {
+			if whole.Len() < minPart {
+				cancel()
+			}
+			return whole.Read(p)
+		}))
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("put whose caller goes away: got error %v", err)
+		}
+		other := bytes.Clone(content)
+		other[len(other)-1] ^= 1
+		if err := s.Put(t.Context(), described(content), bytes.NewReader(other)); !isMismatch(err) {
+			t.Errorf("put of other bytes: got error %v", err)
+		}
+		wantKeys(t, s)
+		must(t, s.CreateUpload(t.Context(), "u"))
+		if _, err := s.AppendUpload(t.Context(), "u", 0, bytes.NewReader(content), minPart+1); registry.CodeOf(err) != registry.TooLarge {
+			t.Errorf("append beyond the limit: got error %v", err)
+		}
+		wantKeys(t, s, "registry/uploads/u/start")
+		src = io.MultiReader(bytes.NewReader(content[:minPart+50]), readerFunc(func([]byte) (int, error) { return 0, broken }))
+		if size, err := s.AppendUpload(t.Context(), "u", 0, src, 1<<30); !errors.Is(err, broken) || size != minPart+50 {
+			t.Errorf("append with a reader that fails: got size %d, error %v", size, err)
+		}
+		add(t, s, "u", minPart+50, content[minPart+50:])
+		if _, err := s.CommitUpload(t.Context(), "u", described(content).Digest); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestStoreGoesAway stops the store's server and starts it again.
+func TestStoreGoesAway(t *testing.T) {
+	t.Parallel()
+	server, bucket := testservice.OwnS3(t)
+	s := store(t, options(bucket))
+	content := random(1000, 1)
+	must(t, s.Put(t.Context(), described(content), bytes.NewReader(content)))
+	must(t, s.CreateUpload(t.Context(), "u"))
+	add(t, s, "u", 0, content[:400])
+	must(t, server.Stop())
+	for name, err := range map[string]error{
+		"put":    s.Put(t.Context(), described(content[:10]), bytes.NewReader(content[:10])),
+		"create": s.CreateUpload(t.Context(), "v"),
+		"delete": s.Delete(t.Context(), described(content).Digest),
+	} {
+		if e, ok := errors.AsType[*registry.Error](err); !ok || e.Code != registry.Unavailable || e.RetryAfter == 0 {
+			t.Errorf("%s without a server: got error %v, want code Unavailable and when to try again", name, err)
+		}
+	}
+	must(t, server.Start())
+	if !bytes.Equal(read(t, s, described(content).Digest), content) {
+		t.Error("the blob holds other bytes")
+	}
+	add(t, s, "u", 400, content[400:])
+	if _, err := s.CommitUpload(t.Context(), "u", described(content).Digest); err != nil {
+		t.Error(err)
+	}
+}

@@ -99,7 +99,9 @@ func (o *object) flush() error {
 			o.failed = err
 		}
 	})
-	o.buf = <-o.spare
+	if o.buf = <-o.spare; o.buf == nil {
+		o.buf = make([]byte, 0, o.bucket.partAt(o.number+1)) // there is more to come, or it would not be a part
+	}
 	return nil
 }
 
