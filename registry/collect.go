@@ -160,10 +160,11 @@ func (c *collection) uploads(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if c.s.now().Sub(u.TouchedAt) <= c.s.set.UploadTTL {
+		since, expired := c.s.expired(u)
+		if !expired {
 			continue
 		}
-		if err := c.remove(Removal{Kind: removedUpload, Reason: "nobody wrote to upload " + u.ID + " since " + u.TouchedAt.UTC().Format(time.RFC3339), Bytes: u.Size}); err != nil {
+		if err := c.remove(Removal{Kind: removedUpload, Reason: "upload " + u.ID + " was given up: it is of " + since.UTC().Format(time.RFC3339), Bytes: u.Size}); err != nil {
 			return err
 		}
 	}

@@ -3,6 +3,7 @@ package registry
 import (
 	"context"
 	"fmt"
+	"time"
 )
 
 // Expire ends what has had its time: sessions of uploads, previews, package uploads, and the memory of closed uploads. It
@@ -26,19 +27,24 @@ func (s *Service) Expire(ctx context.Context) (int, error) {
 	})
 }
 
-// expireSessions aborts the sessions that began Settings.UploadTTL ago, by the registry's clock, which their names tell. One
-// that has another name goes when nobody has written to it for so long, by the store's clock.
+// expired reports whether a session began Settings.UploadTTL ago, by the registry's clock, which its name tells. One that has
+// another name has expired when nobody has written to it for so long, by the store's clock.
+func (s *Service) expired(session UploadSession) (since time.Time, expired bool) {
+	since, ok := sessionStart(session.ID)
+	if !ok {
+		since = session.TouchedAt
+	}
+	return since, s.now().Sub(since) > s.set.UploadTTL
+}
+
+// expireSessions aborts the sessions that have expired.
 func (s *Service) expireSessions(ctx context.Context) (int, error) {
 	n := 0
 	for session, err := range s.blobs.Uploads(ctx) {
 		if err != nil {
 			return n, err
 		}
-		since, ok := sessionStart(session.ID)
-		if !ok {
-			since = session.TouchedAt
-		}
-		if s.now().Sub(since) <= s.set.UploadTTL {
+		if _, expired := s.expired(session); !expired {
 			continue
 		}
 		if err := s.blobs.AbortUpload(ctx, session.ID); err != nil {
