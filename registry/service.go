@@ -102,6 +102,7 @@ type Service struct {
 	source      func(from string) (RepairSource, error)
 
 	tokenKey  bearer.Key // signs the tokens of the token endpoint
+	verified  *cache[[32]byte, bearer.Claims]
 	workloads WorkloadVerifier
 	refusals  refusals
 }
@@ -109,6 +110,7 @@ type Service struct {
 // New makes a Service and brings the ledger file up to what the store holds.
 func New(ctx context.Context, d Deps, set Settings) (*Service, error) {
 	s := &Service{blobs: d.Blobs, meta: d.Meta, ledger: d.Ledger, signer: d.Signer, log: d.Log, now: d.Now, set: set, inspections: make(chan struct{}, maxInspections)}
+	s.verified = newCache[[32]byte, bearer.Claims](maxVerified)
 	s.rows, s.bytes = newCache[rowKey, row](maxCachedRows), newCache[digest.Digest, []byte](maxCachedBytes)
 	if s.decided = d.Decided; s.decided == nil {
 		s.decided = func(rule.Decision) {}

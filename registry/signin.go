@@ -78,13 +78,32 @@ func (s *Service) signedIn(ctx context.Context, key rowKey, read func(Tx) (signe
 }
 
 func (s *Service) authenticateBearer(ctx context.Context, token string) (auth.Principal, error) {
-	claims, err := s.tokenKey.Verify(token, s.set.RegistryID, bearer.Access, s.now())
+	claims, err := s.verifyBearer(token)
 	if err != nil {
 		return auth.Principal{}, &Error{Code: Unauthorized, Message: "the bearer token is not valid, or no more", Err: ErrInvalidToken}
 	}
 	p, err := s.claimed(ctx, claims)
 	p.Grant = &auth.Grant{Scopes: claims.Scopes, Catalogue: claims.Catalogue}
 	return p, err
+}
+
+// What is remembered of bearer tokens: a client sends the same one with many requests, and a signature that was right stays
+// right until the token expires. Whether its account and credential live is looked at every time.
+const (
+	maxVerified   = 1 << 20 // bytes
+	verifiedClaim = 512     // about what the claims of a token take, beside their scopes
+)
+
+func (s *Service) verifyBearer(token string) (bearer.Claims, error) {
+	key := auth.HashSecret(token)
+	if claims, ok := s.verified.get(key); ok && s.now().Before(claims.Expires) {
+		return claims, nil
+	}
+	claims, err := s.tokenKey.Verify(token, s.set.RegistryID, bearer.Access, s.now())
+	if err == nil {
+		s.verified.put(key, claims, verifiedClaim*(1+len(claims.Scopes)))
+	}
+	return claims, err
 }
 
 // claimed is whom the claims of a token of the token endpoint name, if account and credential still live.

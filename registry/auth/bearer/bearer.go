@@ -35,6 +35,7 @@ type Claims struct {
 	Credential string       `json:"credential,omitempty"` // what the token was made from
 	Scopes     []auth.Scope `json:"scopes,omitempty"`
 	Catalogue  bool         `json:"catalogue,omitempty"`
+	Expires    time.Time    `json:"-"` // set by Verify
 }
 
 // ErrToken says that a text is no token of this registry, or none that is still good.
@@ -88,6 +89,7 @@ func (k Key) Verify(token, audience string, use Use, now time.Time) (Claims, err
 	if err := standard.ValidateWithLeeway(expected, skew); err != nil || !now.Before(standard.Expiry.Time()) || ours.Gatehouse.Use != use {
 		return Claims{}, ErrToken
 	}
+	ours.Gatehouse.Expires = standard.Expiry.Time()
 	return ours.Gatehouse, nil
 }
 
