@@ -14,6 +14,7 @@ import (
 	"oras.land/oras-go/v2/registry/remote/credentials"
 
 	"github.com/gatehouse-registry/gatehouse/registry"
+	"github.com/gatehouse-registry/gatehouse/registry/api/wire"
 	"github.com/gatehouse-registry/gatehouse/registry/client"
 	"github.com/gatehouse-registry/gatehouse/registry/client/mirror"
 )
@@ -206,7 +207,7 @@ func (a app) mapNames(ctx context.Context, dst mirror.Place, owner string) (func
 		if registry.Owner(repository) == owner && strings.Contains(repository, "/") {
 			return nil
 		}
-		if err := c.MapNamespace(ctx, repository, owner); err != nil {
+		if _, err := c.SetNamespace(ctx, wire.Namespace{Pattern: repository, Owner: owner}); err != nil {
 			return fmt.Errorf("map %s to %s: %w", repository, owner, err)
 		}
 		return nil

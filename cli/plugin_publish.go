@@ -86,17 +86,20 @@ func (e *Env) publisher(ctx context.Context, owner string) (publisher, error) {
 	}
 	p := publisher{client: c.As(user.Username), account: user.Username, who: auth.Principal{Account: user.Username, Role: user.Role}, owner: owner}
 	if p.owner == "" {
-		p.owner = user.Username
+		p.owner = registry.OwnNamespace(user.Username)
 	}
 	return p, nil
 }
+
+// robot reports whether a robot publishes: only the server knows its scopes, and what its owner may.
+func (p publisher) robot() bool { return registry.OwnNamespace(p.account) != p.account }
 
 // gate runs gate 1 as the server will, with what it may be asked: the versions of the pack and the owner's pack names.
 // Only the server sees the rest, and it decides.
 func (p publisher) gate(ctx context.Context, art *artifact, policy rule.Policy) (admission.Decision, error) {
 	in := admission.PublishInput{
 		Policy: policy, Report: art.report, Pack: art.pack, Owner: p.owner, Principal: p.account,
-		MayWrite: p.who.CanIn(auth.WriteContent, p.owner), MayPolicy: p.who.Can(auth.PublishPolicy),
+		MayWrite: p.robot() || p.who.CanIn(auth.WriteContent, p.owner), MayPolicy: p.robot() || p.who.Can(auth.PublishPolicy),
 		Tag: art.pack.Manifest.Version, Config: art.Config,
 	}
 	in.Artifact, _ = pack.ParseArtifact(art.Manifest, policy)

@@ -16,6 +16,12 @@ const robotSeparator = "+"
 // maxRobotName is the longest name of a robot without its owner, in bytes.
 const maxRobotName = 64
 
+// OwnNamespace is the owner whose repositories are an account's own: for a robot, the account that it acts for.
+func OwnNamespace(account string) string {
+	owner, _, _ := strings.Cut(account, robotSeparator)
+	return owner
+}
+
 // isRobot reports whether an account's name is that of a robot.
 func isRobot(account string) bool {
 	owner, own, ok := strings.Cut(account, robotSeparator)

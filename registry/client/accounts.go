@@ -64,9 +64,3 @@ func (c *Client) Tokens(ctx context.Context, account string) ([]wire.Token, erro
 func (c *Client) RevokeToken(ctx context.Context, id string) error {
 	return c.call(ctx, request{method: http.MethodDelete, path: "/api/tokens/" + id}, nil)
 }
-
-// MapNamespace makes a repository, whatever its name, the owner's.
-func (c *Client) MapNamespace(ctx context.Context, repository, owner string) error {
-	in := map[string]string{"pattern": repository, "owner": owner}
-	return c.callJSON(ctx, http.MethodPut, "/api/admin/namespaces", in, nil)
-}

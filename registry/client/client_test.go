@@ -3,7 +3,6 @@ package client_test
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"log/slog"
@@ -221,7 +220,12 @@ func TestRobot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	robot := makeRobot(t, s.URL(), strings.TrimSpace(string(token)))
+	robot, err := connect(t, s.URL(), "admin", strings.TrimSpace(string(token))).CreateRobot(t.Context(), wire.NewRobot{
+		Name: "reader", ExpiresIn: 3600, Scopes: []auth.Scope{{Repository: "admin/app", Actions: []auth.Verb{auth.Pull}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	user, err := connect(t, s.URL(), "", robot.Secret).Whoami(t.Context())
 	if err != nil || user.Username != robot.Name {
 		t.Fatalf("whoami of a robot: %+v, %v; want %s", user, err, robot.Name)
@@ -239,29 +243,4 @@ func TestRobot(t *testing.T) {
 	if _, err := connect(t, s.URL(), robot.Name, "wrong").FetchManifest(t.Context(), "admin/app", absent); registry.CodeOf(err) != registry.Unauthorized {
 		t.Errorf("a wrong secret: %v, want Unauthorized", err)
 	}
-}
-
-// makeRobot makes a robot that may read admin/app.
-func makeRobot(t *testing.T, address, token string) (robot wire.Robot) {
-	t.Helper()
-	body, err := json.Marshal(wire.NewRobot{Name: "reader", ExpiresIn: 3600, Scopes: []auth.Scope{{Repository: "admin/app", Actions: []auth.Verb{auth.Pull}}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, address+"/api/robots", bytes.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Authorization", "Bearer "+token)
-	req.Header.Set("Content-Type", "application/json")
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	text, err := io.ReadAll(res.Body)
-	if err != nil || json.Unmarshal(text, &robot) != nil || robot.Secret == "" {
-		t.Fatalf("make a robot: %s %s (%v)", res.Status, text, err)
-	}
-	return robot
 }
