@@ -296,6 +296,9 @@ func (s *Service) CancelUpload(ctx context.Context, p auth.Principal, repository
 }
 
 func (s *Service) ensureRepository(tx Tx, repository string) error {
+	if _, err := tx.Repository(repository); !errors.Is(err, ErrNameUnknown) {
+		return err // it is there
+	}
 	owner, err := ownerOf(tx, repository)
 	if err != nil {
 		return err

@@ -305,7 +305,7 @@ func checkVacant(tx Tx, repository string) error {
 // putOwnManifest stores the manifest's row of a version. A row that an earlier push of the same bytes left under another
 // media type knows nothing of what they name: it is replaced, so that the version's blobs stay protected.
 func putOwnManifest(tx Tx, m Manifest) error {
-	have, err := tx.Manifest(m.Repository, m.Digest)
+	have, err := tx.FindManifest(m.Repository, Reference{Digest: m.Digest})
 	switch {
 	case err == nil && have.MediaType != m.MediaType:
 		if err := tx.DeleteManifest(m.Repository, m.Digest); err != nil {

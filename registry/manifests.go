@@ -147,7 +147,7 @@ func (s *Service) putArtifact(ctx context.Context, p auth.Principal, m Manifest,
 		if err := s.ensureRepository(tx, m.Repository); err != nil {
 			return err
 		}
-		if have, err := tx.Manifest(m.Repository, m.Digest); err == nil && have.MediaType != m.MediaType {
+		if have, err := tx.FindManifest(m.Repository, Reference{Digest: m.Digest}); err == nil && have.MediaType != m.MediaType {
 			return Errorf(Conflict, "%s is stored with the media type %q, not %q", m.Digest, have.MediaType, m.MediaType)
 		}
 		if err := tx.PutManifest(m); err != nil {
