@@ -43,7 +43,7 @@ venv=${REALCLIENTS_VENV:-${XDG_CACHE_HOME:-$HOME/.cache}/realclients-venv}
 run clients against embedded sh "$root/testdata/interop/realclients/run.sh" --server '{server}' --admin-token '{token}' --steps "$steps"
 run launch "${PYTHON:-python3}" "$root/testdata/interop/launch/accept.py" --sf "$sf" --launcher "$venv/bin/forge-launch"
 run oci "$work/ociclients" -sf "$sf" -bin "$tools"
-run oci-postgres-s3 "$work/ociclients" -sf "$sf" -bin "$tools" -form postgres-s3 -clients oras,crane,cosign
+run oci-postgres-s3 "$work/ociclients" -sf "$sf" -bin "$tools" -form postgres-s3
 run moving sh "$root/scripts/moving.sh" "$sf" "$tools" "$tools/registry"
 for form in embedded postgres-s3; do
 	run "conformance-$form" sh "$root/scripts/conformance.sh" "$sf" "$form"

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -56,7 +57,7 @@ func (r *round) makeFixtures() error {
 	multi.tag("v1", multi.index(multi.image(r.client, "amd64"), multi.image(r.client, "arm64")))
 	nested.tag("v1", nested.index(nested.index(nested.image(r.client, "amd64"), nested.image(r.client, "arm64"))))
 	flat.top(flat.image(r.client, "amd64"), flat.image(r.client, "arm64"))
-	rootfs, err := tarOf("hello.txt", "hello from "+r.client+"\n")
+	rootfs, err := tarOf("hello from " + r.client + "\n")
 	return errors.Join(errors.Join(image.errs...), errors.Join(multi.errs...), errors.Join(nested.errs...), errors.Join(flat.errs...), err,
 		os.WriteFile(r.file("rootfs.tar"), rootfs, 0o644),
 		os.WriteFile(r.file("file.txt"), []byte("an artifact of "+r.client+"\n"), 0o644),
@@ -114,7 +115,7 @@ func (l *layout) document(mediaType string, v any) descriptor {
 
 // image adds an image with one layer.
 func (l *layout) image(owner, arch string) descriptor {
-	files, err := tarOf("hello.txt", fmt.Sprintf("hello from %s on %s\n", owner, arch))
+	files, err := tarOf(fmt.Sprintf("hello from %s on %s\n", owner, arch))
 	l.check(err)
 	var packed bytes.Buffer
 	z := gzip.NewWriter(&packed)
@@ -155,12 +156,28 @@ func (r *round) tagged(name string) string {
 	return index.Manifests[0].Digest
 }
 
-func tarOf(name, content string) ([]byte, error) {
+// noiseBytes is what makes a layer too large to lie beside its row.
+const noiseBytes = 200_000
+
+// tarOf is an archive of a file hello.txt and one that does not compress.
+func tarOf(hello string) ([]byte, error) {
+	noise := make([]byte, noiseBytes)
+	random := rand.New(rand.NewPCG(uint64(len(hello)), uint64(hello[0])))
+	for i := range noise {
+		noise[i] = byte(random.Uint32())
+	}
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
-	err := w.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(content)), Typeflag: tar.TypeReg})
-	_, err2 := w.Write([]byte(content))
-	return b.Bytes(), errors.Join(err, err2, w.Close())
+	var errs []error
+	for _, file := range []struct {
+		name    string
+		content []byte
+	}{{"hello.txt", []byte(hello)}, {"noise.bin", noise}} {
+		errs = append(errs, w.WriteHeader(&tar.Header{Name: file.name, Mode: 0o644, Size: int64(len(file.content)), Typeflag: tar.TypeReg}))
+		_, err := w.Write(file.content)
+		errs = append(errs, err)
+	}
+	return b.Bytes(), errors.Join(append(errs, w.Close())...)
 }
 
 // layerOf is the digest of the first layer of a manifest in a file.

@@ -31,7 +31,8 @@ func ParseForm(text string) (Form, error) {
 func StartForm(ctx context.Context, form Form, o Options) (r *Registry, stop func() error, err error) {
 	own := stores{stop: func() error { return nil }}
 	if form == PostgresS3 {
-		if own, err = startStores(); err != nil {
+		// MinIO speaks plain HTTP here, and clients follow no redirect from HTTPS to that.
+		if own, err = startStores(!o.TLS); err != nil {
 			return nil, nil, err
 		}
 		o.Args, o.Env = append(o.Args, own.args...), append(o.Env, own.env...)
