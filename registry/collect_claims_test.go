@@ -173,6 +173,27 @@ func TestNoInterleavingLoses(t *testing.T) {
 	}
 }
 
+// TestNoInterleavingLosesOnS3 does the same for the claim about bytes, with PostgreSQL and a store whose calls are requests.
+func TestNoInterleavingLosesOnS3(t *testing.T) {
+	t.Parallel()
+	w := newSharedWorld(t, eager())
+	n := 0
+	for _, c := range claims[:1] {
+		for _, run := range []func(claim, *testing.T, *world, int, int) bool{claim.insideCollection, claim.aroundCollection} {
+			from := n
+			for at := 0; ; at++ {
+				n++
+				if !run(c, t, w, n, at) {
+					break
+				}
+			}
+			if n-from < 5 {
+				t.Errorf("%s: %d steps: the test looks at nothing", c.name, n-from)
+			}
+		}
+	}
+}
+
 // insideCollection runs the action at a step of a collection. It reports whether there was such a step.
 func (c claim) insideCollection(t *testing.T, w *world, n, at int) bool {
 	t.Helper()

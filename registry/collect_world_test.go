@@ -18,6 +18,7 @@ import (
 	"github.com/gatehouse-registry/gatehouse/registry"
 	"github.com/gatehouse-registry/gatehouse/registry/auth"
 	"github.com/gatehouse-registry/gatehouse/registry/blobstore/fs"
+	"github.com/gatehouse-registry/gatehouse/registry/blobstore/s3"
 	"github.com/gatehouse-registry/gatehouse/registry/metastore"
 )
 
@@ -43,15 +44,7 @@ func everyEngine(t *testing.T, set registry.Settings, test func(t *testing.T, w 
 	})
 	t.Run("postgres", func(t *testing.T) {
 		t.Parallel()
-		address := testservice.Postgres(t)
-		test(t, newWorld(t, set, func() *metastore.Store {
-			s, err := metastore.OpenPostgres(t.Context(), address)
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { s.Close() })
-			return s
-		}))
+		test(t, newWorld(t, set, postgres(t)))
 	})
 }
 
@@ -67,6 +60,38 @@ func newSQLiteWorld(t testing.TB, set registry.Settings) *world {
 	return newWorld(t, set, func() *metastore.Store { return nil })
 }
 
+// newSharedWorld is a world on PostgreSQL and S3.
+func newSharedWorld(t testing.TB, set registry.Settings) *world {
+	t.Helper()
+	bucket := testservice.S3(t)
+	o, err := s3.ParseURL(bucket.Address())
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.AccessKey, o.SecretKey = bucket.AccessKey, bucket.SecretKey
+	blobs, err := s3.Open(context.Background(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { blobs.Close() })
+	w := &world{t: t, dir: t.TempDir(), blobs: &steppedBlobs{BlobStore: blobs}}
+	w.begin(set, postgres(t))
+	return w
+}
+
+// postgres opens stores on one database, as replicas do.
+func postgres(t testing.TB) func() *metastore.Store {
+	address := testservice.Postgres(t)
+	return func() *metastore.Store {
+		s, err := metastore.OpenPostgres(context.Background(), address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.Close() })
+		return s
+	}
+}
+
 func newWorld(t testing.TB, set registry.Settings, open func() *metastore.Store) *world {
 	t.Helper()
 	w := &world{t: t, dir: t.TempDir()}
@@ -76,8 +101,17 @@ func newWorld(t testing.TB, set registry.Settings, open func() *metastore.Store)
 	}
 	t.Cleanup(func() { blobs.Close() })
 	w.blobs = &steppedBlobs{BlobStore: blobs}
+	w.begin(set, open)
+	return w
+}
+
+// begin makes the world's Services over the stores that open gives; nil is SQLite.
+func (w *world) begin(set registry.Settings, open func() *metastore.Store) {
+	t := w.t
+	t.Helper()
 	first, second := open(), open()
 	if first == nil {
+		var err error
 		if first, err = metastore.OpenSQLite(context.Background(), filepath.Join(w.dir, "gatehouse.db")); err != nil {
 			t.Fatal(err)
 		}
@@ -86,7 +120,6 @@ func newWorld(t testing.TB, set registry.Settings, open func() *metastore.Store)
 	}
 	w.bare = first
 	w.janitor, w.other = w.service(first, set, false), w.service(second, set, false)
-	return w
 }
 
 // service makes a Service over the world's stores.
