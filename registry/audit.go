@@ -57,7 +57,7 @@ func (s *Service) writeRefusals(ctx context.Context, rows []AuditRow) {
 	if len(rows) == 0 {
 		return
 	}
-	err := s.meta.Update(context.WithoutCancel(ctx), func(tx Tx) error {
+	err := s.always.Update(context.WithoutCancel(ctx), func(tx Tx) error { // also while the registry is read-only
 		for _, row := range rows {
 			if err := tx.InsertAudit(row); err != nil {
 				return err

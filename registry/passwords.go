@@ -79,9 +79,10 @@ func (s *Service) signInWithPassword(ctx context.Context, account, password stri
 	return auth.Principal{Account: a.Name, Role: a.Role, Credential: credentialOf(a), Remote: from.Remote, Request: from.Request}, err
 }
 
-// countAttempt counts an attempt for both subjects, unless one of them must wait. Errors: TooManyRequests.
+// countAttempt counts an attempt for both subjects, unless one of them must wait. A registry that is read-only is read all
+// the same, so people sign in there too. Errors: TooManyRequests.
 func (s *Service) countAttempt(ctx context.Context, account, network string) error {
-	return s.meta.Update(ctx, func(tx Tx) error {
+	return s.always.Update(ctx, func(tx Tx) error {
 		byAccount, err := s.mayAttempt(tx, account)
 		if err != nil {
 			return err
@@ -113,7 +114,7 @@ func (s *Service) mayAttempt(tx Tx, subject string) (SignInFailures, error) {
 
 // clearAttempt takes back what countAttempt counted: of the account all, of the network the one.
 func (s *Service) clearAttempt(ctx context.Context, account, network string) error {
-	return s.meta.Update(ctx, func(tx Tx) error {
+	return s.always.Update(ctx, func(tx Tx) error {
 		if err := tx.PutSignInFailures(SignInFailures{Subject: account, LastAt: s.now()}); err != nil {
 			return err
 		}
