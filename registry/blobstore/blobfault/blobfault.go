@@ -44,11 +44,8 @@ var kindNames = map[Kind]string{
 
 func (k Kind) String() string { return kindNames[k] }
 
-// DiskKinds are those that a disk fails by, RequestKinds those of a request.
-var (
-	DiskKinds    = []Kind{NoSpace, IOError, Kill}
-	RequestKinds = []Kind{Kill, Reset, LostAnswer, ErrorIn200, SlowDown, Full, Denied, CutBody, ShortBody}
-)
+// DiskKinds are those that a disk fails by.
+var DiskKinds = []Kind{NoSpace, IOError, Kill}
 
 // Error is what a call of a disk or a back-end that fails gives.
 func (k Kind) Error() error {

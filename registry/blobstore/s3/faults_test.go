@@ -95,13 +95,10 @@ func upload(ctx context.Context, s *Store, blob []byte, chunk int) (o outcome) {
 // that are listed are ended.
 func TestEveryRequestFails(t *testing.T) {
 	t.Parallel()
-	const atOnce = 8
+	const atOnce = 4
 	for name, operation := range operations {
-		for _, kind := range blobfault.RequestKinds {
-			for _, stuck := range []bool{false, true} {
-				if stuck && !slices.Contains(stuckKinds, kind) {
-					continue
-				}
+		for stuck, kinds := range failures {
+			for _, kind := range kinds {
 				t.Run(fmt.Sprintf("%s/%s/stuck=%t", name, kind, stuck), func(t *testing.T) {
 					t.Parallel()
 					bucket := testservice.S3(t)
@@ -121,11 +118,16 @@ func TestEveryRequestFails(t *testing.T) {
 	}
 }
 
-// stuckKinds are those that differ when they last: the others show, or are as a reset.
-var stuckKinds = []blobfault.Kind{blobfault.Reset, blobfault.ErrorIn200, blobfault.Full}
+// failures are the ways to fail, for good or once: those that differ in what a client sees or does.
+var failures = map[bool][]blobfault.Kind{
+	true: {blobfault.Reset, blobfault.ErrorIn200, blobfault.Full},
+	false: {
+		blobfault.Kill, blobfault.LostAnswer, blobfault.ErrorIn200, blobfault.SlowDown, blobfault.Denied, blobfault.CutBody, blobfault.ShortBody,
+	},
+}
 
 // mayHide are kinds that one failure of does not show: the request is sent again.
-var mayHide = []blobfault.Kind{blobfault.Reset, blobfault.LostAnswer, blobfault.SlowDown}
+var mayHide = []blobfault.Kind{blobfault.LostAnswer, blobfault.SlowDown}
 
 // failRequest runs the operation with its n-th request failing, checks what is there, and gives the request.
 func failRequest(t *testing.T, bucket testservice.S3Bucket, blob []byte, operation func(context.Context, *Store, []byte) outcome, n int, kind blobfault.Kind, stuck bool) string {

@@ -67,6 +67,9 @@ func (o *object) Write(p []byte) (int, error) {
 			}
 			continue
 		}
+		if o.buf == nil { // a second part: there may be many
+			o.buf = make([]byte, 0, o.bucket.partAt(o.number+1))
+		}
 		room = min(room, len(p))
 		o.buf = append(o.buf, p[:room]...)
 		p, n = p[room:], n+room
@@ -99,9 +102,7 @@ func (o *object) flush() error {
 			o.failed = err
 		}
 	})
-	if o.buf = <-o.spare; o.buf == nil {
-		o.buf = make([]byte, 0, o.bucket.partAt(o.number+1)) // there is more to come, or it would not be a part
-	}
+	o.buf = <-o.spare
 	return nil
 }
 
