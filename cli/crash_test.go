@@ -34,6 +34,7 @@ type attempt struct {
 	art   *artifact
 	rest  bool // over REST instead of OCI
 	acked bool // the server answered 2xx
+	there bool // it was wholly there after the kills
 }
 
 func (a *attempt) ref() name.Ref {
@@ -43,12 +44,13 @@ func (a *attempt) ref() name.Ref {
 
 // crash is a registry that is killed again and again.
 type crash struct {
-	t      *testing.T
-	data   string
-	random *rand.Rand
-	server *process
-	client *client.Client
-	token  string
+	t       *testing.T
+	data    string
+	scratch string // an empty folder
+	random  *rand.Rand
+	server  *process
+	client  *client.Client
+	token   string
 }
 
 // The server is killed with SIGKILL at random moments while versions are published. After each restart every version is
@@ -57,7 +59,7 @@ type crash struct {
 func TestKilledServer(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
-	c := &crash{t: t, data: filepath.Join(t.TempDir(), "data"), random: rand.New(rand.NewPCG(seed, 1))}
+	c := &crash{t: t, data: filepath.Join(t.TempDir(), "data"), scratch: t.TempDir(), random: rand.New(rand.NewPCG(seed, 1))}
 	t.Cleanup(c.kill)
 	c.start()
 	var all []*attempt
@@ -74,7 +76,7 @@ func TestKilledServer(t *testing.T) {
 	}
 	there := 0
 	for _, a := range all {
-		if c.settled(a) {
+		if a.there = c.settled(a); a.there {
 			there++
 		}
 		if a.acked {
@@ -253,7 +255,7 @@ func (c *crash) settled(a *attempt) (there bool) {
 	if err := p.same("publish", a.art.pack.Content(), a.art.pack.Tree()); err != nil {
 		c.t.Error(err)
 	}
-	dir, err := os.MkdirTemp(c.t.TempDir(), "pulled")
+	dir, err := os.MkdirTemp(c.scratch, "pulled")
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -315,7 +317,7 @@ func (c *crash) ledgerHolds(all []*attempt) {
 	}
 	for _, a := range all {
 		want := 0
-		if c.settled(a) {
+		if a.there {
 			want = 1
 		}
 		if got := rows[a.ref().String()+" "+a.art.pack.Tree().String()]; got != want {
