@@ -55,6 +55,9 @@ func OpenLedger(path string) (*LedgerFile, error) {
 // open finds the end of the file, cuts off what a crash left of a last line, and makes the file's own entry durable.
 func (l *LedgerFile) open() error {
 	well, err := l.endsWell()
+	if err == nil && well && l.size > 0 {
+		return nil // rows were appended, so an earlier open made the entry durable, and Append the rows
+	}
 	if err == nil && !well {
 		err = l.load()
 	}
