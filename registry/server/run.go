@@ -40,13 +40,15 @@ func (s *Server) Run(ctx context.Context) error {
 		BaseContext: func(net.Listener) context.Context { return requests },
 		ConnContext: markExtra,
 	}
-	failed := make(chan error, 2)
+	if s.certificate != nil {
+		srv.TLSConfig = s.certificate.config()
+	}
+	failed := make(chan error, 2) // one of each address, so that none waits for ever
 	go func() {
 		if s.certificate == nil {
 			failed <- srv.Serve(s.listener)
 			return
 		}
-		srv.TLSConfig = s.certificate.config()
 		failed <- srv.ServeTLS(s.listener, "", "")
 	}()
 	if s.metricsListener != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"time"
 
 	"go.opentelemetry.io/otel"
@@ -44,6 +45,9 @@ func openTracing(ctx context.Context, env func(string) string, version string, l
 	return &tracing{tracer: provider.Tracer("gatehouse"), close: provider.Shutdown}, nil
 }
 
+// methods are those that the registry knows.
+var methods = []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}
+
 var nowhere = trace.SpanFromContext(context.Background())
 
 // endTimeout is how long the last spans may take to reach the collector.
@@ -64,9 +68,13 @@ func (t *tracing) request(ctx context.Context, r *http.Request, c class) (contex
 	if t == nil {
 		return ctx, nowhere
 	}
+	method := r.Method
+	if !slices.Contains(methods, method) {
+		method = "OTHER" // a name that a client made up is no name of a span
+	}
 	ctx = propagation.TraceContext{}.Extract(ctx, propagation.HeaderCarrier(r.Header))
-	return t.tracer.Start(ctx, r.Method+" "+string(c), trace.WithSpanKind(trace.SpanKindServer),
-		trace.WithAttributes(attribute.String("http.request.method", r.Method), attribute.String("http.route", string(c)), attribute.String("url.path", r.URL.Path)))
+	return t.tracer.Start(ctx, method+" "+string(c), trace.WithSpanKind(trace.SpanKindServer),
+		trace.WithAttributes(attribute.String("http.request.method", method), attribute.String("http.route", string(c)), attribute.String("url.path", r.URL.Path)))
 }
 
 // child begins the span of a step within a request that is traced.
