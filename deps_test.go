@@ -24,13 +24,13 @@ var layers = [][]string{
 	{"registry/server"},
 	{"registry/client", "registry/oci", "registry/moving"},
 	{"registry/api"},
-	{"registry/api/wire", "registry/httperr", "registry/blobstore", "registry/metastore", "registry/trust", "registry/auth/oidc"},
+	{"registry/api/wire", "registry/httperr", "registry/httpbody", "registry/blobstore", "registry/metastore", "registry/trust", "registry/auth/oidc"},
 	{"registry"},
 	{"registry/auth", "launchverify"},
 	{"admission"},
 	{"admission/"},
 	{"digest"},
-	{"testdata", "internal/durable", "internal/testservice"},
+	{"testdata", "internal/durable", "internal/pattern", "internal/testservice"},
 }
 
 // only lists who alone may import a module, by prefix of the importing package.

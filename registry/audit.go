@@ -27,14 +27,6 @@ func (s *Service) Audit(ctx context.Context, p auth.Principal, after int64) ([]A
 	return rows, err
 }
 
-// Ready fails when the metadata can't be read.
-func (s *Service) Ready(ctx context.Context) error {
-	return s.meta.View(ctx, func(tx Tx) error {
-		_, err := tx.Repositories("", 1)
-		return err
-	})
-}
-
 // audit adds a row to the log inside the transaction that makes the change.
 func (s *Service) audit(tx Tx, p auth.Principal, action, subject, detail string) error {
 	return tx.InsertAudit(s.auditRow(p, action, subject, "ok", detail))

@@ -6,9 +6,9 @@ package registry
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/gatehouse-registry/gatehouse/admission/rule"
-	"time"
 )
 
 // Code classifies an error for clients. The OCI codes keep the spelling of the distribution specification.

@@ -45,15 +45,6 @@ func (a *API) ClusterStatus(c *gin.Context) error {
 	return nil
 }
 
-// Ready serves GET /readyz: the stores answer.
-func (a *API) Ready(c *gin.Context) error {
-	if err := a.svc.Ready(c.Request.Context()); err != nil {
-		return err
-	}
-	c.String(http.StatusOK, "ready\n")
-	return nil
-}
-
 // ListAudit serves GET /api/audit[?after=SEQ].
 func (a *API) ListAudit(c *gin.Context) error {
 	after, err := intQuery(c, "after", 0)

@@ -4,50 +4,17 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"net/http"
-	"os"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/gatehouse-registry/gatehouse/admission/limit"
 	"github.com/gatehouse-registry/gatehouse/registry"
+	"github.com/gatehouse-registry/gatehouse/registry/httpbody"
 )
 
-// body is the body of a request, under the read deadline that ServeHTTP set. It fails when no byte comes for the idle
-// time, and its errors are the client's, not the store's: they have the code that it is made with.
-type body struct {
-	r       io.Reader
-	control *http.ResponseController
-	code    registry.Code
-	idle    time.Duration
-	armed   time.Time // when the deadline was set last
-}
-
-func (h *handler) body(x *exchange, code registry.Code) *body {
-	return &body{r: x.r.Body, control: http.NewResponseController(x.w), code: code, idle: h.idle}
-}
-
-func (b *body) Read(p []byte) (int, error) {
-	if now := time.Now(); now.Sub(b.armed) > b.idle/4 {
-		b.armed = now
-		b.control.SetReadDeadline(now.Add(b.idle)) // a writer that knows no deadlines has none
-	}
-	n, err := b.r.Read(p)
-	switch {
-	case err == nil:
-	case errors.Is(err, io.EOF):
-		// From here on the server watches the connection while the handler works: the deadline must not end that. What a
-		// handler leaves unread the server reads before it answers, and there the deadline must stay.
-		b.control.SetReadDeadline(time.Time{})
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		err = registry.Errorf(b.code, "request body: no byte came for %v", b.idle)
-	case errors.Is(err, io.ErrUnexpectedEOF):
-		err = registry.Errorf(b.code, "request body: it ended before its Content-Length")
-	default:
-		err = registry.Errorf(b.code, "request body: %w", err)
-	}
-	return n, err
+// body is the body of a request, guarded; its errors have the code. ServeHTTP has bound it.
+func (h *handler) body(x *exchange, code registry.Code) io.Reader {
+	return httpbody.New(x.w, x.r, code, h.idle)
 }
 
 // wholeBody is a body that brings a whole blob.

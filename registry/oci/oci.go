@@ -20,6 +20,7 @@ import (
 
 	"github.com/gatehouse-registry/gatehouse/registry"
 	"github.com/gatehouse-registry/gatehouse/registry/auth"
+	"github.com/gatehouse-registry/gatehouse/registry/httpbody"
 	"github.com/gatehouse-registry/gatehouse/registry/httperr"
 )
 
@@ -93,9 +94,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// A pushed manifest says its own media type: no browser may take one for a page of this host.
 	w.Header().Set("Content-Security-Policy", "default-src 'none'; sandbox")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	if r.ContentLength != 0 { // a body; without one the server is watching the connection already
-		http.NewResponseController(w).SetReadDeadline(time.Now().Add(h.idle))
-	}
+	httpbody.Bound(w, r, h.idle)
 	if err := h.serve(w, r); err != nil {
 		if wrongMethod, ok := errors.AsType[*MethodError](err); ok {
 			w.Header().Set("Allow", strings.Join(wrongMethod.Allowed, ", "))
