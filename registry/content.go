@@ -151,14 +151,29 @@ func (s *Service) openContent(ctx context.Context, d digest.Descriptor) (Blob, e
 			return memory{bytes.NewReader(b)}, s.lost(ctx, d.Digest, err)
 		}
 	}
-	b, _, err := s.blobs.Open(ctx, d.Digest)
+	b, size, err := s.blobs.Open(ctx, d.Digest)
+	if err == nil && size != d.Size {
+		err = errors.Join(wrongSize(d, size), b.Close())
+		return nil, s.lost(ctx, d.Digest, err)
+	}
 	return b, s.lost(ctx, d.Digest, err)
+}
+
+// wrongSize says that the store has other bytes than those of a row.
+func wrongSize(want digest.Descriptor, found int64) error {
+	return &digest.MismatchError{Want: want.Digest, Got: want.Digest, WantSize: want.Size, GotSize: found}
+}
+
+// damaged reports whether an error says that bytes are not those of their digest.
+func damaged(err error) bool {
+	_, yes := errors.AsType[*digest.MismatchError](err)
+	return yes
 }
 
 // lost turns the store's "not there", or bytes that are not those of their digest, into what a client must hear of content
 // that was promised: neither that it never was, nor that nobody knows what is wrong.
 func (s *Service) lost(ctx context.Context, d digest.Digest, cause error) error {
-	if _, damaged := errors.AsType[*digest.MismatchError](cause); !damaged && !errors.Is(cause, ErrBlobUnknown) {
+	if !damaged(cause) && !errors.Is(cause, ErrBlobUnknown) {
 		return cause
 	}
 	named := false
@@ -179,13 +194,33 @@ func (s *Service) readContent(ctx context.Context, d digest.Descriptor) ([]byte,
 			return b, s.lost(ctx, d.Digest, err)
 		}
 	}
+	content, err := s.readStored(ctx, d)
+	if damaged(err) { // a read can go wrong, and a push may have mended it since
+		if content, err = s.readStored(ctx, d); damaged(err) {
+			s.setAside(ctx, d, err)
+		}
+	}
+	return content, s.lost(ctx, d.Digest, err)
+}
+
+// readStored reads a few bytes of the BlobStore. Errors: ErrBlobUnknown, *digest.MismatchError.
+func (s *Service) readStored(ctx context.Context, d digest.Descriptor) ([]byte, error) {
 	b, _, err := s.blobs.Open(ctx, d.Digest)
 	if err != nil {
-		return nil, s.lost(ctx, d.Digest, err)
+		return nil, err
 	}
 	defer b.Close()
-	content, err := digest.ReadAll(b, d)
-	return content, s.lost(ctx, d.Digest, err)
+	return digest.ReadAll(b, d)
+}
+
+// setAside takes damaged bytes that a request came upon out of reading: as long as they lie there, a push of good ones finds
+// a blob of the digest and stores nothing. Where that fails the scrub does it.
+func (s *Service) setAside(ctx context.Context, d digest.Descriptor, cause error) {
+	err := s.blobs.Quarantine(ctx, d.Digest)
+	if err == nil {
+		s.upkeep.count(func(st *Stats) { st.DamagedBlobs++ })
+	}
+	s.log.WarnContext(ctx, "damaged content was read and is set aside", "digest", d.Digest.String(), "cause", cause, "err", err)
 }
 
 // smallBytes reads what lies beside its row, and compares it with its digest again. The caller doesn't change the bytes.
@@ -208,26 +243,49 @@ func (s *Service) smallBytes(ctx context.Context, d digest.Descriptor) ([]byte, 
 	return b, err
 }
 
-// hasContent fails when the bytes of a row are not there. Errors: ErrBlobUnknown.
+// hasContent fails when the bytes of a row are not there, or are known to be others: who hears that they are there does not
+// push them again. Errors: ErrBlobUnknown.
 func (s *Service) hasContent(ctx context.Context, d digest.Descriptor) error {
+	size, err := int64(0), error(ErrBlobUnknown)
 	if d.Size <= smallContent {
-		_, err := cached(ctx, s, rowKey{smallRow, d.Digest.String(), ""}, func(StoredBlob) int { return 128 }, func(tx Tx) (StoredBlob, error) {
+		var b StoredBlob
+		b, err = cached(ctx, s, rowKey{smallRow, d.Digest.String(), ""}, func(StoredBlob) int { return 128 }, func(tx Tx) (StoredBlob, error) {
 			return tx.StatSmall(d.Digest)
 		})
-		if !errors.Is(err, ErrBlobUnknown) {
-			return err
+		if size = b.Size; err == nil {
+			_, err = s.smallBytes(ctx, d)
+		}
+		if damaged(err) {
+			return unusable(d.Digest)
 		}
 	}
-	_, err := s.blobs.Stat(ctx, d.Digest)
+	if errors.Is(err, ErrBlobUnknown) {
+		size, err = s.blobs.Stat(ctx, d.Digest)
+	}
+	if err == nil && size != d.Size {
+		err = unusable(d.Digest)
+	}
 	return err
 }
 
-// stored reports whether the bytes of a digest are there, whoever names them.
+// unusable is ErrBlobUnknown for bytes that are damaged.
+func unusable(d digest.Digest) error {
+	return Errorf(BlobUnknown, "the bytes of %s are damaged; push them again", d)
+}
+
+// stored reports whether the bytes of a digest are there, whoever names them, and not known to be damaged.
 func (s *Service) stored(ctx context.Context, d digest.Digest) (bool, error) {
-	err := s.meta.View(ctx, func(tx Tx) error {
-		_, err := tx.StatSmall(d)
+	var b StoredBlob
+	err := s.meta.View(ctx, func(tx Tx) (err error) {
+		b, err = tx.StatSmall(d)
 		return err
 	})
+	if err == nil {
+		_, err = s.smallBytes(ctx, digest.Descriptor{Digest: d, Size: b.Size})
+	}
+	if damaged(err) {
+		return false, nil
+	}
 	if errors.Is(err, ErrBlobUnknown) {
 		_, err = s.blobs.Stat(ctx, d)
 	}

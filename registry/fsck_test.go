@@ -141,6 +141,62 @@ func TestFsckRepairsWithGoodBytesOnly(t *testing.T) {
 	w.must("pull", pull(w.other, "alice/app", tagOf(1)))
 }
 
+// TestPushMendsDamage holds that damaged content which no check has come upon yet is never said to be there, and is mended by
+// the clients that have it: blobs and manifests, beside their rows and in the store, of artifacts and of versions.
+func TestPushMendsDamage(t *testing.T) {
+	t.Parallel()
+	everyEngine(t, eager(), func(t *testing.T, w *world) {
+		ctx := context.Background()
+		small, cut := []byte("a small blob"), large("to be cut")
+		// too large to lie beside its row
+		wide := []byte(`{"schemaVersion":2,"mediaType":"` + imageIndex + `","manifests":[],"annotations":{"x":"` + strings.Repeat("x", 40<<10) + `"}}`)
+		w.must("push", pushImage(ctx, w.other, "alice/app", 1, false))
+		w.must("push", push(ctx, w.other, "alice/app", small, false))
+		w.must("push", push(ctx, w.other, "alice/app", cut, false))
+		put := func(content []byte) {
+			t.Helper()
+			_, err := w.other.PutManifest(ctx, root, "alice/app", registry.Reference{Tag: "wide"}, imageIndex, content)
+			w.must("put", err)
+		}
+		put(wide)
+		w.spoil(digest.FromBytes(wide))
+		w.must("chmod", os.Chmod(w.file(digest.FromBytes(cut)), 0o600))
+		w.must("cut", os.Truncate(w.file(digest.FromBytes(cut)), 100))
+		w.must("spoil", w.bare.Update(ctx, func(tx registry.Tx) error {
+			return tx.PutSmall(digest.FromBytes(small), []byte("A small blob"), time.Now())
+		}))
+
+		for _, d := range []digest.Digest{digest.FromBytes(small), digest.FromBytes(cut)} {
+			if _, err := w.other.StatBlob(ctx, root, "alice/app", d); registry.CodeOf(err) != registry.BlobUnknown {
+				t.Errorf("stat of damaged %s: %v, want that it is not there", d, err)
+			}
+			if err := pullBlob(w.other, "alice/app", d); registry.CodeOf(err) != registry.Damaged {
+				t.Errorf("pull of damaged %s: %v, want Damaged", d, err)
+			}
+		}
+		if ok, err := w.other.MountBlob(ctx, root, "bob/app", "alice/app", digest.FromBytes(small)); ok || err != nil {
+			t.Errorf("mount of a damaged blob: %v, %v", ok, err)
+		}
+		ref := registry.Reference{Tag: "wide"}
+		if _, _, err := w.other.GetManifest(ctx, root, "alice/app", ref); registry.CodeOf(err) != registry.Damaged {
+			t.Errorf("get of a damaged manifest: %v, want Damaged", err)
+		}
+		if _, err := w.other.StatManifest(ctx, root, "alice/app", ref); registry.CodeOf(err) != registry.ManifestUnknown {
+			t.Errorf("stat of a damaged manifest: %v, want that it is not there", err)
+		}
+
+		w.must("push", push(ctx, w.other, "alice/app", small, false))
+		w.must("push", push(ctx, w.other, "alice/app", cut, false))
+		put(wide)
+		if r, found := w.fsck(nil); r.Damage != 0 {
+			t.Errorf("after the pushes: %v", found)
+		}
+		if _, got, err := w.other.GetManifest(ctx, root, "alice/app", ref); err != nil || !bytes.Equal(got, wide) {
+			t.Errorf("the mended manifest: %d bytes, %v", len(got), err)
+		}
+	})
+}
+
 type lyingSource struct{}
 
 func (lyingSource) Fetch(_ context.Context, _ []string, want digest.Descriptor) (io.ReadCloser, error) {

@@ -12,8 +12,22 @@ import (
 	"github.com/gatehouse-registry/gatehouse/registry/auth"
 )
 
-// StatManifest finds a manifest by tag or digest, without its References. Errors: NameUnknown, ManifestUnknown.
+// StatManifest finds a manifest by tag or digest, without its References. As a blob, one whose bytes are gone or damaged is not
+// there: a client that has it pushes it again. Errors: NameUnknown, ManifestUnknown.
 func (s *Service) StatManifest(ctx context.Context, p auth.Principal, repository string, ref Reference) (Manifest, error) {
+	m, err := s.findManifest(ctx, p, repository, ref)
+	if err != nil {
+		return m, err
+	}
+	err = s.hasContent(ctx, digest.Descriptor{Digest: m.Digest, Size: m.Size})
+	if errors.Is(err, ErrBlobUnknown) {
+		err = Errorf(ManifestUnknown, "the manifest %s of %s is damaged or missing in the registry's store; push it again", m.Digest, repository)
+	}
+	return m, err
+}
+
+// findManifest finds the row of a manifest, which is remembered.
+func (s *Service) findManifest(ctx context.Context, p auth.Principal, repository string, ref Reference) (Manifest, error) {
 	if err := s.mayRead(ctx, p, repository); err != nil {
 		return Manifest{}, err
 	}
@@ -46,7 +60,7 @@ func resolve(tx Tx, repository string, ref Reference) (Manifest, error) {
 
 // GetManifest gives a manifest's very bytes. Errors as StatManifest.
 func (s *Service) GetManifest(ctx context.Context, p auth.Principal, repository string, ref Reference) (Manifest, []byte, error) {
-	m, err := s.StatManifest(ctx, p, repository, ref)
+	m, err := s.findManifest(ctx, p, repository, ref)
 	if err != nil {
 		return m, nil, err
 	}

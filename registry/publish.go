@@ -129,8 +129,10 @@ func (s *Service) putPack(ctx context.Context, p auth.Principal, m Manifest, doc
 		return m, Errorf(DigestInvalid, "a pack is named by the sha256 digest of its manifest, not by %s", m.Digest)
 	}
 	if ref.Tag != "" {
-		if again, err := s.sameVersion(ctx, m, ref.Tag); again || err != nil {
+		if again, err := s.sameVersion(ctx, m, ref.Tag); err != nil {
 			return m, err
+		} else if again {
+			return m, s.mendManifest(ctx, m, content)
 		}
 	}
 	if err := s.meta.View(ctx, func(tx Tx) error { return checkContent(tx, m, doc) }); err != nil {
@@ -155,6 +157,26 @@ func (s *Service) putPack(ctx context.Context, p auth.Principal, m Manifest, doc
 		return m, nil // a push of the same manifest won the race
 	}
 	return m, s.refused(ctx, p, c, err)
+}
+
+// mendManifest stores the bytes of a manifest that the registry has, where its own are gone or damaged.
+func (s *Service) mendManifest(ctx context.Context, m Manifest, content []byte) error {
+	var have []byte
+	err := s.meta.View(ctx, func(tx Tx) (err error) { // past what is remembered of it
+		have, err = tx.Small(m.Digest)
+		return err
+	})
+	if errors.Is(err, ErrBlobUnknown) {
+		err = s.hasContent(ctx, digest.Descriptor{Digest: m.Digest, Size: m.Size})
+	}
+	if !errors.Is(err, ErrBlobUnknown) && (err != nil || have == nil || bytes.Equal(have, content)) {
+		return err
+	}
+	again, err := s.takeManifest(ctx, m, content)
+	if err != nil {
+		return err
+	}
+	return s.commitContent(ctx, again, func(Tx) error { return nil })
 }
 
 // sameVersion reports whether the tag is a version with this very manifest: a client that lost the first answer may

@@ -3,11 +3,13 @@ package server_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gatehouse-registry/gatehouse/digest"
 	"github.com/gatehouse-registry/gatehouse/registry"
@@ -150,4 +152,40 @@ func TestRepairFromAnotherRegistry(t *testing.T) {
 		t.Error("the repaired manifest has other bytes")
 	}
 	broken.faults.take()
+}
+
+// TestPushMendsVersion holds that a version whose manifest, config and archive the store lost is mended by a client that
+// pushes the very same artifact, and names what it did before.
+func TestPushMendsVersion(t *testing.T) {
+	t.Parallel()
+	var meta registry.MetaStore
+	g := startGatehouse(t, func(s *setup) { s.change = func(d *registry.Deps) { meta = d.Meta } })
+	a, _ := artifactOf(t, archiveOf(t, algorithm("Demo", "1.0")))
+	g.push("alice", "alice", a).want(t, http.StatusCreated)
+	const path = "/v2/alice/demo/manifests/1.0"
+	for what, lose := range map[string]func(registry.Tx, []byte) error{
+		"lost": func(tx registry.Tx, b []byte) error { return tx.DeleteSmall(digest.FromBytes(b)) },
+		"damaged": func(tx registry.Tx, b []byte) error {
+			return tx.PutSmall(digest.FromBytes(b), bytes.Repeat([]byte("x"), len(b)), time.Now())
+		},
+	} {
+		err := meta.Update(t.Context(), func(tx registry.Tx) error {
+			return errors.Join(lose(tx, a.manifest), lose(tx, a.config), lose(tx, a.layer))
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if what == "lost" { // damage is not seen by a server that has the good bytes in memory
+			g.do(call{as: "alice", method: http.MethodHead, path: path}).want(t, http.StatusNotFound)
+		}
+		g.push("alice", "alice", a).want(t, http.StatusCreated)
+		g.do(call{as: "alice", method: http.MethodHead, path: path}).want(t, http.StatusOK)
+		checked := g.send("admin", http.MethodPost, "/api/admin/fsck", wire.Fsck{}).want(t, http.StatusOK).lines(t)
+		if len(checked) != 1 || checked[0].Checked == nil || checked[0].Checked.Damage != 0 {
+			t.Errorf("%s, then pushed again: the check answers %+v", what, checked)
+		}
+		if got := g.get("bob", path).want(t, http.StatusOK); !bytes.Equal(got.body, a.manifest) {
+			t.Errorf("%s, then pushed again: the version has the manifest %s", what, got.body)
+		}
+	}
 }
