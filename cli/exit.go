@@ -92,7 +92,7 @@ func report(env *Env, asJSON bool, err error) {
 		fmt.Fprintln(env.Err, "sf: interrupted")
 		return
 	}
-	decision := decisionOf(err)
+	decision := registry.DecisionOf(err)
 	if asJSON {
 		writeErrorJSON(env.Out, err, decision)
 		return
@@ -112,19 +112,6 @@ func report(env *Env, asJSON bool, err error) {
 	if registry.CodeOf(err) == registry.Unauthorized {
 		fmt.Fprintln(env.Err, "sf: hint: sign in with sf login SERVER --token TOKEN")
 	}
-}
-
-// decisionOf finds the decision that an error carries, nil when it carries none.
-func decisionOf(err error) *rule.Decision {
-	if denied, ok := errors.AsType[*rule.Denied](err); ok {
-		return &denied.Decision
-	}
-	if e, ok := errors.AsType[*registry.Error](err); ok {
-		if d, ok := e.Detail.(rule.Decision); ok {
-			return &d
-		}
-	}
-	return nil
 }
 
 func writeErrorJSON(w io.Writer, err error, decision *rule.Decision) {

@@ -158,6 +158,23 @@ func CodeOf(err error) Code {
 	return Internal
 }
 
+// DecisionOf is the decision that an error carries: of a gate that refused here, or as the detail of an answer that came
+// over the wire. nil when it carries none.
+func DecisionOf(err error) *rule.Decision {
+	if denied, ok := errors.AsType[*rule.Denied](err); ok {
+		return &denied.Decision
+	}
+	if e, ok := errors.AsType[*Error](err); ok {
+		switch d := e.Detail.(type) {
+		case rule.Decision:
+			return &d
+		case *rule.Decision:
+			return d
+		}
+	}
+	return nil
+}
+
 // CodeOfDecision is the code of a refusal: by its gravest violation (design.md 9), and where only the content is wrong,
 // by the gate (wire.md 4.3 and 6).
 func CodeOfDecision(d rule.Decision) Code {

@@ -48,7 +48,7 @@ func AnswerError(res *http.Response) error {
 		if out.Message = first.Message; first.Code.Known() {
 			out.Code = first.Code
 		}
-		if d := decisionOf(first.Detail); d != nil {
+		if d := readDecision(first.Detail); d != nil {
 			out.Detail = *d
 		}
 	case err == nil && e.Detail != "":
@@ -121,14 +121,14 @@ func ProtocolError(err error) error {
 	if !e.Code.Known() {
 		e.Code = codeOfStatus(response.StatusCode)
 	}
-	if d := decisionOf(first.Detail); d != nil {
+	if d := readDecision(first.Detail); d != nil {
 		e.Detail = *d
 	}
 	return e
 }
 
-// decisionOf reads the Decision that the server put into an error's detail, nil when it put none.
-func decisionOf(detail any) *rule.Decision {
+// readDecision reads the Decision that the server put into an error's detail, nil when it put none.
+func readDecision(detail any) *rule.Decision {
 	text, err := json.Marshal(detail)
 	if err != nil {
 		return nil

@@ -122,7 +122,7 @@ func newAnswer(err error) answer {
 	default:
 		a = answer{code: registry.Internal}
 	}
-	if d := refusal(err, a.detail); d != nil {
+	if d := registry.DecisionOf(err); d != nil {
 		a.decision, a.detail = d, nil
 		if !public || e.Code == registry.AdmissionDenied {
 			a.code, a.message = registry.CodeOfDecision(*d), title(*d)
@@ -149,20 +149,6 @@ func newAnswer(err error) answer {
 // ours reports whether an operator must hear of it: the fault is the server's, or that of something it needs.
 func (a answer) ours() bool {
 	return a.code == registry.Internal || a.code == registry.Unavailable || a.code == registry.Damaged
-}
-
-// refusal finds the decision that an error carries.
-func refusal(err error, detail any) *rule.Decision {
-	if denied, ok := errors.AsType[*rule.Denied](err); ok {
-		return &denied.Decision
-	}
-	switch d := detail.(type) {
-	case rule.Decision:
-		return &d
-	case *rule.Decision:
-		return d
-	}
-	return nil
 }
 
 // hiddenCause is the text of the cause that a public error hides, "" when it hides none.

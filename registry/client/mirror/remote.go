@@ -15,7 +15,6 @@ import (
 	"oras.land/oras-go/v2/registry/remote/auth"
 
 	"github.com/gatehouse-registry/gatehouse/admission/limit"
-	"github.com/gatehouse-registry/gatehouse/admission/rule"
 	"github.com/gatehouse-registry/gatehouse/digest"
 	"github.com/gatehouse-registry/gatehouse/registry"
 	"github.com/gatehouse-registry/gatehouse/registry/client"
@@ -263,13 +262,3 @@ func readAtMost(r io.Reader, most int64) ([]byte, error) {
 
 // Roots implements place: a registry shows no manifest without a tag.
 func (r *remote) Roots(context.Context, string) ([]descriptor, error) { return nil, nil }
-
-// decisionOf is the decision that an error carries, nil when it carries none.
-func decisionOf(err error) *rule.Decision {
-	if e, ok := errors.AsType[*registry.Error](err); ok {
-		if d, ok := e.Detail.(rule.Decision); ok {
-			return &d
-		}
-	}
-	return nil
-}

@@ -362,7 +362,7 @@ func (r *repo) problem(ctx context.Context, reference string, err error) error {
 	if ctx.Err() != nil || errors.Is(err, errLeft) || code == registry.Unauthorized && !r.begun() {
 		return err
 	}
-	p := Problem{Repository: r.name(), Reference: reference, Code: code, Message: err.Error(), Decision: decisionOf(err)}
+	p := Problem{Repository: r.name(), Reference: reference, Code: code, Message: err.Error(), Decision: registry.DecisionOf(err)}
 	if _, ok := errors.AsType[*digest.MismatchError](err); ok {
 		p.Code = registry.DigestInvalid
 	}
@@ -386,7 +386,7 @@ func isRefusal(err error) bool {
 		return false
 	}
 	status := registry.CodeOf(err).Meaning().Status
-	return decisionOf(err) != nil || slices.Contains([]int{400, 403, 405, 413, 422}, status)
+	return registry.DecisionOf(err) != nil || slices.Contains([]int{400, 403, 405, 413, 422}, status)
 }
 
 // group runs functions, at most so many at a time.
