@@ -135,7 +135,7 @@ func (s *Service) StartUpload(ctx context.Context, p auth.Principal, repository 
 	if err := s.mayWrite(ctx, p, repository); err != nil {
 		return Upload{}, err
 	}
-	if err := s.checkRoom(ctx, repository, digest.Digest{}, -1); err != nil {
+	if _, err := s.checkRoom(ctx, repository, digest.Digest{}, -1); err != nil {
 		return Upload{}, err
 	}
 	return s.newUpload(repository, p.Account), nil
@@ -172,10 +172,11 @@ func (s *Service) AppendUpload(ctx context.Context, p auth.Principal, repository
 	if c.Offset < 0 {
 		c.Offset = held
 	}
-	if err := s.checkRoom(ctx, repository, digest.Digest{}, held+max(c.Size, 1)); err != nil {
+	room, err := s.checkRoom(ctx, repository, digest.Digest{}, held+max(c.Size, 1))
+	if err != nil {
 		return held, err
 	}
-	return s.appendUpload(ctx, u, c, began)
+	return s.appendUpload(ctx, u, c, began, room)
 }
 
 // FinishUpload adds the last chunk, which may be empty, and turns the upload into a blob of the repository. The 2xx that
@@ -190,7 +191,8 @@ func (s *Service) FinishUpload(ctx context.Context, p auth.Principal, repository
 	if err != nil {
 		return digest.Descriptor{}, err
 	}
-	if err := s.checkRoom(ctx, repository, d, held+max(c.Size, 0)); err != nil {
+	room, err := s.checkRoom(ctx, repository, d, held+max(c.Size, 0))
+	if err != nil {
 		return digest.Descriptor{}, err
 	}
 	var got content
@@ -201,7 +203,7 @@ func (s *Service) FinishUpload(ctx context.Context, p auth.Principal, repository
 		if c.Offset < 0 {
 			c.Offset = held
 		}
-		got, err = s.commitUpload(ctx, u, c, began, d)
+		got, err = s.commitUpload(ctx, u, c, began, room, d)
 	}
 	if err != nil {
 		return got.Descriptor, err
@@ -214,8 +216,8 @@ func (s *Service) FinishUpload(ctx context.Context, p auth.Principal, repository
 }
 
 // commitUpload adds the last chunk to a session and makes a blob of it.
-func (s *Service) commitUpload(ctx context.Context, u Upload, c Chunk, began bool, d digest.Digest) (content, error) {
-	if _, err := s.appendUpload(ctx, u, c, began); err != nil {
+func (s *Service) commitUpload(ctx context.Context, u Upload, c Chunk, began bool, room int64, d digest.Digest) (content, error) {
+	if _, err := s.appendUpload(ctx, u, c, began, room); err != nil {
 		return content{}, err
 	}
 	desc, err := s.blobs.CommitUpload(ctx, u.session(), d)
@@ -239,7 +241,7 @@ func (s *Service) PutBlob(ctx context.Context, p auth.Principal, repository stri
 	if err := s.mayWrite(ctx, p, repository); err != nil {
 		return digest.Descriptor{}, err
 	}
-	if err := s.checkRoom(ctx, repository, d, c.Size); err != nil {
+	if _, err := s.checkRoom(ctx, repository, d, c.Size); err != nil {
 		return digest.Descriptor{}, err
 	}
 	got, err := s.takeBlob(ctx, digest.Descriptor{Digest: d, Size: c.Size}, c.Body)

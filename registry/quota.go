@@ -71,12 +71,12 @@ func quotaExceeded(owner, what string, limit, used, asked int64) error {
 }
 
 // checkRoom refuses bytes that are about to be taken for a repository when its owner has no room for them, unless the
-// repository has the blob d; of a negative number one byte must fit. It spares the work, charged is what holds.
-// Errors: Denied.
-func (s *Service) checkRoom(ctx context.Context, repository string, d digest.Digest, bytes int64) error {
+// repository has the blob d; of a negative number one byte must fit. It spares the work, charged is what holds. room is how
+// many bytes an upload may have altogether, for a sender that did not say how many come. Errors: Denied.
+func (s *Service) checkRoom(ctx context.Context, repository string, d digest.Digest, bytes int64) (room int64, err error) {
 	var used OwnerUsage
 	have := false
-	err := s.meta.View(ctx, func(tx Tx) error {
+	err = s.meta.View(ctx, func(tx Tx) error {
 		owner, err := ownerOf(tx, repository)
 		if err != nil {
 			return err
@@ -90,12 +90,20 @@ func (s *Service) checkRoom(ctx context.Context, repository string, d digest.Dig
 		}
 		return err
 	})
-	if err != nil || have || bytes == 0 {
-		return err
+	room = s.set.MaxBlob
+	limit := s.limitOf(used)
+	if err != nil || have {
+		return room, err
+	}
+	if limit.Bytes > 0 {
+		room = min(room, max(limit.Bytes-used.Bytes, 0))
+	}
+	if bytes == 0 {
+		return room, nil
 	}
 	after := used
 	after.Bytes += max(bytes, 1)
-	return s.checkQuota(s.limitOf(used), used, after)
+	return room, s.checkQuota(limit, used, after)
 }
 
 // quotaLimit is the greatest limit that can be set.

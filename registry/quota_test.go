@@ -94,6 +94,12 @@ func TestQuotaBeforeBytes(t *testing.T) {
 				t.Errorf("%s without room: %v (read: %v), want Denied before a byte is read", what, err, r.read)
 			}
 		}
+		unsaid := registry.Chunk{Offset: -1, Size: -1, Body: bytes.NewReader(second)} // what a sender does not say is bounded all the same
+		if size, err := s.AppendUpload(ctx, root, "alice/app", u.ID, unsaid); registry.CodeOf(err) != registry.Denied || size > set.Quota.Bytes-int64(len(first)) {
+			t.Errorf("a chunk of no size said, beyond the room: %d bytes, %v, want Denied", size, err)
+		}
+		_, err = s.PutBlob(ctx, root, "alice/app", digest.FromBytes(first), registry.Chunk{Size: -1, Body: bytes.NewReader(first)})
+		w.must("the blob that is there, its size not said", err)
 		w.must("the same blob again", push(ctx, s, "alice/app", first, false))
 		ok, err := s.MountBlob(ctx, root, "alice/other", "alice/app", digest.FromBytes(first))
 		if !ok || err != nil {

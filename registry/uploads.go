@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/gatehouse-registry/gatehouse/digest"
 	"github.com/gatehouse-registry/gatehouse/registry/auth"
 )
 
@@ -145,8 +146,9 @@ func (s *Service) uploadSize(ctx context.Context, u Upload) (size int64, began b
 	return size, err == nil, err
 }
 
-// appendUpload adds a chunk, whose Offset is known, to the session and begins that where it is needed.
-func (s *Service) appendUpload(ctx context.Context, u Upload, c Chunk, began bool) (int64, error) {
+// appendUpload adds a chunk, whose Offset is known, to the session and begins that where it is needed. The session gets no
+// larger than room: a sender that does not say how much comes fills no more of the store than its owner may hold.
+func (s *Service) appendUpload(ctx context.Context, u Upload, c Chunk, began bool, room int64) (int64, error) {
 	if !began {
 		if c.Offset > 0 {
 			return 0, Errorf(RangeInvalid, "the upload holds no bytes, so the next one has offset 0; found offset %d", c.Offset)
@@ -155,7 +157,13 @@ func (s *Service) appendUpload(ctx context.Context, u Upload, c Chunk, began boo
 			return 0, err
 		}
 	}
-	return s.blobs.AppendUpload(ctx, u.session(), c.Offset, c.Body, s.set.MaxBlob)
+	size, err := s.blobs.AppendUpload(ctx, u.session(), c.Offset, c.Body, room)
+	if room < s.set.MaxBlob && CodeOf(err) == TooLarge {
+		if _, full := s.checkRoom(ctx, u.Repository, digest.Digest{}, room+1); full != nil {
+			err = full // the quota is what was in the way
+		}
+	}
+	return size, err
 }
 
 // closeUpload ends an upload for good, and has it recorded.
