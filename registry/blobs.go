@@ -195,6 +195,14 @@ func (s *Service) FinishUpload(ctx context.Context, p auth.Principal, repository
 	if err != nil {
 		return digest.Descriptor{}, err
 	}
+	if !began && (c.Size == 0 || c.Offset > 0) {
+		switch got, err := s.storedBefore(ctx, u, d); {
+		case err != nil:
+			return got, err
+		case !got.Digest.IsZero():
+			return got, s.linkStored(ctx, p, repository, got, u)
+		}
+	}
 	var got content
 	whole := held == 0 && c.Offset <= 0 && c.Size >= 0
 	if whole {
@@ -209,8 +217,11 @@ func (s *Service) FinishUpload(ctx context.Context, p auth.Principal, repository
 		return got.Descriptor, err
 	}
 	err = s.linkBlob(ctx, p, repository, got, &u)
-	if err == nil && whole && began {
+	switch {
+	case err == nil && whole && began:
 		s.abandon(ctx, u.received())
+	case err != nil && !whole && CodeOf(err) != Denied:
+		s.rememberStored(ctx, u, d)
 	}
 	return got.Descriptor, err
 }
@@ -235,6 +246,7 @@ func (s *Service) PutBlob(ctx context.Context, p auth.Principal, repository stri
 		desc, err := s.FinishUpload(ctx, p, repository, u.ID, c, d)
 		if err != nil {
 			s.abandon(ctx, u.received())
+			s.forgetStored(ctx, u, d)
 		}
 		return desc, err
 	}

@@ -178,3 +178,57 @@ func (s *Service) closeUpload(ctx context.Context, u Upload, record func(Tx) err
 		return record(tx)
 	})
 }
+
+// A session ends when its bytes become a blob, before the row that names them. When the row then fails, since the database is
+// away or the registry read-only, the client repeats its request and brings nothing. So an empty session beside it remembers
+// that this very upload brought the blob; nobody else's request may ever make it.
+
+// storedMark names that session. ok is false for a digest that makes no name of a session.
+func storedMark(u Upload, d digest.Digest) (mark string, ok bool) {
+	return u.session() + "-" + d.Hex(), d.Algorithm() == digest.SHA256
+}
+
+func (s *Service) rememberStored(ctx context.Context, u Upload, d digest.Digest) {
+	mark, ok := storedMark(u, d)
+	if !ok {
+		return
+	}
+	if err := s.blobs.CreateUpload(context.WithoutCancel(ctx), mark); err != nil && CodeOf(err) != Conflict {
+		s.log.WarnContext(ctx, "an upload can't be finished again: it has to begin anew", "upload", u.session(), "err", err)
+	}
+}
+
+// storedBefore is the blob that the upload brought by an earlier request whose row failed; zero when there was none.
+func (s *Service) storedBefore(ctx context.Context, u Upload, d digest.Digest) (digest.Descriptor, error) {
+	mark, ok := storedMark(u, d)
+	if !ok {
+		return digest.Descriptor{}, nil
+	}
+	_, err := s.blobs.UploadSize(ctx, mark)
+	if errors.Is(err, ErrUploadUnknown) {
+		return digest.Descriptor{}, nil
+	}
+	if err != nil {
+		return digest.Descriptor{}, err
+	}
+	size, err := s.blobs.Stat(ctx, d)
+	if errors.Is(err, ErrBlobUnknown) {
+		return digest.Descriptor{}, nil // collected meanwhile
+	}
+	return digest.Descriptor{Digest: d, Size: size, MediaType: blobMediaType}, err
+}
+
+// linkStored does for what storedBefore found what remained to be done.
+func (s *Service) linkStored(ctx context.Context, p auth.Principal, repository string, d digest.Descriptor, u Upload) error {
+	if err := s.linkBlob(ctx, p, repository, content{Descriptor: d}, &u); err != nil {
+		return err
+	}
+	s.forgetStored(ctx, u, d.Digest)
+	return nil
+}
+
+func (s *Service) forgetStored(ctx context.Context, u Upload, d digest.Digest) {
+	if mark, ok := storedMark(u, d); ok {
+		s.abandon(ctx, received{session: mark})
+	}
+}

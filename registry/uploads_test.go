@@ -3,6 +3,8 @@ package registry_test
 import (
 	"bytes"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -152,4 +154,57 @@ func TestContentAroundTheBound(t *testing.T) {
 	if _, err := s.PutBlob(ctx, root, "a/x", digest.FromBytes([]byte("else")), wrong); registry.CodeOf(err) != registry.DigestInvalid {
 		t.Errorf("other bytes than the digest's: %v", err)
 	}
+}
+
+// TestFinishIsRepeated holds that a client whose last request failed after its bytes had been stored may repeat that, with the
+// last chunk or without one; that who never brought the bytes gains nothing by the same request; and that nothing stays.
+func TestFinishIsRepeated(t *testing.T) {
+	t.Parallel()
+	everyEngine(t, eager(), func(t *testing.T, w *world) {
+		ctx := t.Context()
+		for n, rest := range []int{0, 1000} {
+			bytesOf, repository := large(fmt.Sprint("finished twice ", n)), fmt.Sprint("alice/app", n)
+			d, split := digest.FromBytes(bytesOf), len(bytesOf)-rest
+			begin := func(content []byte) registry.Upload {
+				t.Helper()
+				u, err := w.other.StartUpload(ctx, root, repository)
+				w.must("start", err)
+				if len(content) > 0 {
+					_, err = w.other.AppendUpload(ctx, root, repository, u.ID, registry.Chunk{Size: int64(len(content)), Body: bytes.NewReader(content)})
+					w.must("append", err)
+				}
+				return u
+			}
+			finish := func(s *registry.Service, u registry.Upload) error {
+				c := registry.Chunk{Offset: -1, Size: int64(rest), Body: bytes.NewReader(bytesOf[split:])}
+				if rest > 0 {
+					c.Offset = int64(split)
+				}
+				_, err := s.FinishUpload(ctx, root, repository, u.ID, c, d)
+				return err
+			}
+			mine, empty, wrong := begin(bytesOf[:split]), begin(nil), begin([]byte("something else"))
+			w.must("read-only", registry.SetReadOnly(ctx, w.bare, "for a moment"))
+			for range 2 {
+				if err := finish(w.other, mine); registry.CodeOf(err) != registry.Unavailable {
+					t.Errorf("finish while read-only: %v, want Unavailable", err)
+				}
+			}
+			w.must("writable", registry.SetReadOnly(ctx, w.bare, ""))
+			for what, u := range map[string]registry.Upload{"without bytes": empty, "of other bytes": wrong} {
+				if err := finish(w.janitor, u); err == nil {
+					t.Errorf("an upload %s became the blob that another had brought", what)
+				}
+			}
+			w.must("finish again, at the other replica", finish(w.janitor, mine))
+			w.must("pull", pullBlob(w.other, repository, d))
+			if err := finish(w.other, mine); registry.CodeOf(err) != registry.BlobUploadUnknown {
+				t.Errorf("finish of a finished upload: %v", err)
+			}
+			w.must("cancel", w.other.CancelUpload(ctx, root, repository, wrong.ID))
+		}
+		if left, err := os.ReadDir(filepath.Join(w.dir, "uploads")); err != nil || len(left) != 0 {
+			t.Errorf("uploads that stay: %v, %v", left, err)
+		}
+	})
 }
