@@ -15,7 +15,7 @@ import (
 // backup copies a registry of the embedded form into a folder.
 func (a app) backup() *cobra.Command {
 	var data, config string
-	var opt moving.Options
+	var prune bool
 	cmd := &cobra.Command{
 		Use: "backup --data DIR OUT", Short: "Copy a registry into a folder, while its server runs", Args: cobra.ExactArgs(1),
 		Long: `Back a registry of the embedded form up into the folder OUT, which is made, while its server runs: the metadata as they
@@ -33,8 +33,8 @@ Exit code 7 says that the registry itself has lost blobs or holds them damaged; 
 			if p.Database == "" || p.Blobs == "" {
 				return usagef("%s is no registry of the embedded form: back its database and its bucket up with their own tools", data)
 			}
-			done, stop := a.follow("backup", &opt)
-			defer stop()
+			progress, end := a.follow("backup")
+			defer end()
 			src := moving.Source{Database: p.Database, Ledger: p.Ledger, Blobs: p.Blobs}
 			for _, f := range p.Files {
 				if config != "" && f.Path == server.ConfigFile {
@@ -42,8 +42,8 @@ Exit code 7 says that the registry itself has lost blobs or holds them damaged; 
 				}
 				src.Files = append(src.Files, moving.Extra(f))
 			}
-			m, err := moving.Make(cmd.Context(), src, args[0], opt)
-			done()
+			m, err := moving.Backup(cmd.Context(), src, args[0], moving.BackupOptions{Prune: prune, Progress: progress})
+			end()
 			if err != nil {
 				return err
 			}
@@ -55,7 +55,7 @@ Exit code 7 says that the registry itself has lost blobs or holds them damaged; 
 	}
 	cmd.Flags().StringVar(&data, "data", "", "the data directory of the registry")
 	cmd.Flags().StringVar(&config, "config", "", "its configuration file (default DIR/"+server.ConfigFile+")")
-	cmd.Flags().BoolVar(&opt.Prune, "prune", false, "remove blobs from OUT that the registry does not name any more")
+	cmd.Flags().BoolVar(&prune, "prune", false, "remove blobs from OUT that the registry does not name any more")
 	return cmd
 }
 
@@ -71,12 +71,11 @@ func dataConfig(data, config string) (server.Config, error) {
 	return server.LoadConfig(in)
 }
 
-// follow shows how far a backup or a restore is: with a bar on a terminal, and a line a step elsewhere.
-func (a app) follow(label string, opt *moving.Options) (done, stop func()) {
+// follow shows how far a backup, a restore or a move is: with a bar on a terminal, and a line a step elsewhere. end, which may
+// be called again, takes the bar away.
+func (a app) follow(label string) (p moving.Progress, end func()) {
 	bar := a.env.transfer(label, 0)
-	opt.Found, opt.Moved = bar.grow, func(n int64) { bar.moved(n, false) }
-	opt.Log = a.logLine
-	return bar.end, bar.end
+	return moving.Progress{Log: a.logLine, Found: bar.grow, Moved: func(n int64) { bar.moved(n, false) }}, bar.end
 }
 
 // logLine is a line of what happens, where no bar shows it.
@@ -113,12 +112,11 @@ newest ledger file that is left (DIR/ledger.jsonl of the old directory, or any c
 				return usagef("--data is required: the directory to restore into")
 			}
 			p := server.Config{Data: data, Blobs: blobs}.Parts()
-			var opt moving.Options
-			done, stop := a.follow("restore", &opt)
-			defer stop()
+			progress, end := a.follow("restore")
+			defer end()
 			target := moving.Target{Data: p.Data, Database: p.Database, Ledger: p.Ledger, Blobs: p.Blobs, Marker: p.Restore}
-			m, err := moving.Restore(cmd.Context(), args[0], target, ledger, opt)
-			done()
+			m, err := moving.Restore(cmd.Context(), args[0], target, ledger, progress)
+			end()
 			if err != nil {
 				return err
 			}

@@ -81,12 +81,12 @@ func (a app) runMigrate(ctx context.Context, from, to formFlags, opt moving.Migr
 		return fmt.Errorf("to: %w", err)
 	}
 	defer func() { err = errors.Join(err, dst.Close()) }()
-	bar := a.env.transfer("migrate", 0)
-	defer bar.end()
-	opt.Found, opt.Moved, opt.Log = bar.grow, func(n int64) { bar.moved(n, false) }, a.logLine
+	progress, end := a.follow("migrate")
+	defer end()
+	opt.Progress = progress
 	opt.Finish = func(ctx context.Context) error { return src.MoveIdentity(ctx, dst) }
 	done, err := moving.Migrate(ctx, moving.Form{Meta: src.Meta, Blobs: src.Blobs}, moving.Form{Meta: dst.Meta, Blobs: dst.Blobs}, opt)
-	bar.end()
+	end()
 	if err != nil {
 		return err
 	}

@@ -39,6 +39,13 @@ func (a Algorithm) New() hash.Hash {
 	return nil
 }
 
+// FromBytes is the digest of b by the algorithm, which must be a known one.
+func (a Algorithm) FromBytes(b []byte) Digest {
+	h := a.New()
+	h.Write(b)
+	return FromHash(a, h)
+}
+
 // hexLen is the number of hex digits of a digest of the algorithm, 0 when it is not known.
 func (a Algorithm) hexLen() int {
 	switch a {

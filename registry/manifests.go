@@ -97,9 +97,7 @@ func (s *Service) readManifest(repository string, ref Reference, mediaType strin
 	}
 	m.Digest = digest.FromBytes(content)
 	if !ref.Digest.IsZero() {
-		h := ref.Digest.Algorithm().New()
-		h.Write(content)
-		if m.Digest = digest.FromHash(ref.Digest.Algorithm(), h); m.Digest != ref.Digest {
+		if m.Digest = ref.Digest.Algorithm().FromBytes(content); m.Digest != ref.Digest {
 			return m, document{}, Errorf(DigestInvalid, "the reference says %s, the content is %s", ref.Digest, m.Digest)
 		}
 	}

@@ -1,218 +1,314 @@
-// Package moving takes a registry whole from one place to another: a backup of the embedded form into a folder and back
-// (Make, Restore), and a move between forms (Migrate), all while the server runs, verified by digest, and taken up again
-// when they are interrupted. It works on the stores; sf mirror moves content between registries over the network.
-//
-// A backup is a folder that holds
-//
-//	gatehouse-backup        says that the folder is one, from before its first byte
-//	manifest.json           what a whole backup holds; written last, in one step
-//	gatehouse-<id>.db       the metadata at one moment, small blobs and settings included
-//	ledger-<id>.jsonl       the ledger file, at that moment or a little later
-//	files-<id>/             the signing key, the configuration and the first administrator's token, each 0600
-//	blobs/                  every other blob that the metadata name, as package blobstore/fs lays them out
-//
-// What it promises: a backup that manifest.json names is whole, durable, and verified by digest; one that was interrupted,
-// at any step, leaves the one before it as it was. Into the same folder only blobs that are not there are copied.
 package moving
 
 import (
+	"bytes"
 	"context"
-	"encoding/json"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
-	"github.com/gatehouse-registry/gatehouse/admission/limit"
 	"github.com/gatehouse-registry/gatehouse/digest"
 	"github.com/gatehouse-registry/gatehouse/internal/durable"
 	"github.com/gatehouse-registry/gatehouse/registry"
+	blobfs "github.com/gatehouse-registry/gatehouse/registry/blobstore/fs"
+	"github.com/gatehouse-registry/gatehouse/registry/metastore"
 )
 
-// The names in the folder.
-const (
-	markerFile   = "gatehouse-backup"
-	manifestFile = "manifest.json"
-)
-
-// formatVersion is the form of the folder that this package writes and reads.
-const formatVersion = 1
-
-// Manifest says what a backup holds.
-type Manifest struct {
-	Format     int       `json:"format"`
-	RegistryID string    `json:"registryId"`
-	MadeAt     time.Time `json:"madeAt"`
-	Database   File      `json:"database"`
-	Ledger     File      `json:"ledger"`
-	LedgerSeq  int64     `json:"ledgerSeq"` // the last row that the metadata hold
-	Files      []File    `json:"files"`     // of the data directory, such as the signing key
-	Blobs      int       `json:"blobs"`     // that the metadata name, without the small ones
-	BlobBytes  int64     `json:"blobBytes"`
-	Small      int       `json:"small"` // blobs in the metadata
-	// Lost are blobs that the metadata name and the registry's own store does not hold, or holds damaged.
-	Lost []digest.Digest `json:"lost,omitempty"`
+// Source is a registry of the embedded form: where its parts lie.
+type Source struct {
+	Database string  // the SQLite file
+	Ledger   string  // the ledger file
+	Blobs    string  // the folder that holds blobs/
+	Files    []Extra // other files to keep; absent ones are left out
 }
 
-// File is a file of a backup.
-type File struct {
-	Name   string        `json:"name"`           // in the backup
-	Path   string        `json:"path,omitempty"` // in the data directory
-	Digest digest.Digest `json:"digest"`
-	Size   int64         `json:"size"`
+// Extra is a file of a Source beside its stores.
+type Extra struct {
+	At   string // where it lies
+	Path string // where a restore puts it, in the data directory
 }
 
-// Read reads the manifest of a whole backup. Errors: NotFound when the folder holds none.
-func Read(dir string) (Manifest, error) {
-	var m Manifest
-	src, err := os.ReadFile(filepath.Join(dir, manifestFile))
-	if errors.Is(err, fs.ErrNotExist) {
-		return m, registry.Errorf(registry.NotFound, "%s holds no whole backup: it has no %s", dir, manifestFile)
+// BackupOptions say how to make a backup.
+type BackupOptions struct {
+	Prune bool // remove blobs of the folder that this backup does not name
+	Progress
+}
+
+// rounds is how often a backup begins anew because a collection removed blobs of its snapshot meanwhile.
+const rounds = 5
+
+// maxFile bounds each of Source.Files in bytes.
+const maxFile = 1 << 20
+
+// Backup copies the registry into dir, which must be empty, absent, or a backup. The server may run. Blobs that the registry
+// itself has lost are in the manifest's Lost, and the backup holds everything else.
+func Backup(ctx context.Context, src Source, dir string, opt BackupOptions) (Manifest, error) {
+	if err := prepare(dir); err != nil {
+		return Manifest{}, err
 	}
+	from, err := blobfs.OpenReadOnly(src.Blobs)
 	if err != nil {
-		return m, err
+		return Manifest{}, err
 	}
-	if err := json.Unmarshal(src, &m); err != nil {
-		return m, registry.Errorf(registry.Invalid, "%s: %w", filepath.Join(dir, manifestFile), err)
+	defer from.Close()
+	to, err := blobfs.Open(dir)
+	if err != nil {
+		return Manifest{}, err
 	}
-	if m.Format != formatVersion {
-		return m, registry.Errorf(registry.Invalid, "%s: format %d, expected %d: a newer sf wrote it", filepath.Join(dir, manifestFile), m.Format, formatVersion)
-	}
-	for _, f := range append(m.Files, m.Database, m.Ledger) {
-		if !filepath.IsLocal(f.Name) || (f.Path != "" && !filepath.IsLocal(f.Path)) {
-			return m, registry.Errorf(registry.Invalid, "%s: the name %.200q leads out of the folder", filepath.Join(dir, manifestFile), f.Name+" "+f.Path)
+	defer to.Close()
+	opt.Progress = opt.withDefaults()
+	m := &maker{src: src, dir: dir, opt: opt, from: from, to: to}
+	for round := 1; ; round++ {
+		made, err := m.round(ctx)
+		if err != nil {
+			return made, errors.Join(err, m.sweep())
+		}
+		if len(made.Lost) == 0 || round == rounds || slices.Equal(made.Lost, m.lost) {
+			if err := m.finish(ctx, made); err != nil {
+				return made, err
+			}
+			return made, nil
+		}
+		m.lost = made.Lost // gone between the snapshot and the copy, or lost: the next snapshot tells
+		if err := m.sweep(); err != nil {
+			return made, err
 		}
 	}
-	return m, nil
 }
 
-// write makes the manifest the one of the folder.
-func (m Manifest) write(dir string) error {
-	text, err := json.MarshalIndent(m, "", "  ")
+// prepare makes the folder one for backups.
+func prepare(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err = ignoreMissing(err); err != nil {
+		return err
+	}
+	if len(entries) > 0 {
+		if _, err := os.Stat(filepath.Join(dir, markerFile)); err != nil {
+			return registry.Errorf(registry.Conflict, "%s is neither empty nor a backup", dir)
+		}
+		return nil
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	return durable.Replace(filepath.Join(dir, markerFile), []byte("This folder is a backup of a Gatehouse registry: sf admin restore reads it.\n"), 0o600)
+}
+
+// maker is one backup on its way.
+type maker struct {
+	src      Source
+	dir      string
+	opt      BackupOptions
+	from, to registry.BlobStore
+	id       string // of the names in this round
+	lost     []digest.Digest
+}
+
+// round takes a snapshot and copies all that it names.
+func (m *maker) round(ctx context.Context) (made Manifest, err error) {
+	m.id = strings.ToLower(rand.Text()[:10])
+	made = Manifest{Format: formatVersion, MadeAt: time.Now().UTC()}
+	m.opt.Log("snapshot of the metadata")
+	if made.Database, err = m.snapshot(ctx); err != nil {
+		return made, fmt.Errorf("snapshot: %w", err)
+	}
+	meta, err := metastore.OpenSQLite(ctx, m.path(made.Database.Name))
+	if err != nil {
+		return made, fmt.Errorf("snapshot: %w", err)
+	}
+	err = m.content(ctx, meta, &made)
+	if err = errors.Join(err, meta.Close()); err != nil {
+		return made, err
+	}
+	// Opening the snapshot may have changed its file: what counts is what it is now.
+	if made.Database, err = describe(m.dir, made.Database.Name); err != nil {
+		return made, err
+	}
+	if made.Ledger, err = m.ledger(); err != nil {
+		return made, fmt.Errorf("ledger: %w", err)
+	}
+	made.Files, err = m.files()
+	return made, err
+}
+
+func (m *maker) path(name string) string { return filepath.Join(m.dir, name) }
+
+// snapshot copies the metadata as they are at one moment.
+func (m *maker) snapshot(ctx context.Context) (File, error) {
+	live, err := metastore.OpenSQLite(ctx, m.src.Database)
+	if err != nil {
+		return File{}, err
+	}
+	name := "gatehouse-" + m.id + ".db"
+	err = live.Snapshot(ctx, m.path(name))
+	return File{Name: name}, noRoom(errors.Join(err, live.Close()))
+}
+
+// content copies every blob that the snapshot names.
+func (m *maker) content(ctx context.Context, meta registry.MetaStore, made *Manifest) (err error) {
+	if made.RegistryID, err = registry.Identity(ctx, meta); err != nil {
+		return err
+	}
+	err = meta.View(ctx, func(tx registry.Tx) error {
+		made.LedgerSeq = 0
+		for {
+			rows, err := tx.Ledger(made.LedgerSeq, namedBatch)
+			if err != nil || len(rows) == 0 {
+				return err
+			}
+			made.LedgerSeq = rows[len(rows)-1].Seq
+		}
+	})
 	if err != nil {
 		return err
 	}
-	return durable.Replace(filepath.Join(dir, manifestFile), append(text, '\n'), 0o600)
-}
-
-// copyFile copies at most most bytes of a file to a new one, which only its owner may read, and makes it durable. A file
-// that is there is replaced; a copy that fails leaves none. wanted, unless nil, is what the bytes must be.
-func copyFile(from, to string, most int64, wanted *File) (f File, err error) {
-	in, err := os.Open(from)
-	if err != nil {
-		return f, err
+	if made.Small, err = CheckSmall(ctx, meta); err != nil {
+		return fmt.Errorf("small blobs: %w", err)
 	}
-	defer in.Close()
-	temporary := to + ".new"
-	out, err := os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return f, err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, ignoreMissing(os.Remove(temporary)))
+	m.opt.Log(fmt.Sprintf("%d small blobs beside their rows; blobs follow", made.Small))
+	return EachBlob(ctx, meta, func(c NamedBlob) error {
+		if c.Small {
+			return nil
 		}
-	}()
+		err := m.blob(ctx, c.Descriptor)
+		_, damaged := errors.AsType[*digest.MismatchError](err)
+		if damaged || registry.CodeOf(err) == registry.BlobUnknown {
+			made.Lost = append(made.Lost, c.Digest)
+			m.opt.Log(fmt.Sprintf("blob %s: %v", c.Digest, err))
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("blob %s: %w", c.Digest, err)
+		}
+		made.Blobs++
+		made.BlobBytes += c.Size
+		return nil
+	})
+}
+
+// blob copies a blob unless it is there.
+func (m *maker) blob(ctx context.Context, d digest.Descriptor) error {
+	return copyBlob(ctx, m.from, m.to, d, m.opt.Progress)
+}
+
+// ledger copies the ledger file up to its last whole line. It is read after the snapshot, so it may know versions that the
+// snapshot does not: a restore keeps them taken.
+func (m *maker) ledger() (File, error) {
+	src, err := os.ReadFile(m.src.Ledger)
+	if err = ignoreMissing(err); err != nil {
+		return File{}, err
+	}
+	src = src[:bytes.LastIndexByte(src, '\n')+1]
+	name := "ledger-" + m.id + ".jsonl"
+	return File{Name: name, Digest: digest.FromBytes(src), Size: int64(len(src))}, noRoom(durable.Replace(m.path(name), src, 0o600))
+}
+
+// files copies the rest.
+func (m *maker) files() (list []File, err error) {
+	folder := "files-" + m.id
+	if err := os.MkdirAll(m.path(folder), 0o700); err != nil {
+		return nil, noRoom(err)
+	}
+	for i, extra := range m.src.Files {
+		info, err := os.Stat(extra.At)
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err != nil || !info.Mode().IsRegular() || info.Size() > maxFile {
+			return list, errors.Join(err, fmt.Errorf("%s: no file of at most %d bytes", extra.At, maxFile))
+		}
+		name := filepath.Join(folder, fmt.Sprintf("%d-%s", i, filepath.Base(extra.Path)))
+		f, err := copyFile(extra.At, m.path(name), maxFile, nil)
+		if err != nil {
+			return list, err
+		}
+		f.Name, f.Path = name, extra.Path
+		list = append(list, f)
+	}
+	return list, durable.SyncFolder(m.dir)
+}
+
+// describe hashes a file of the backup and makes it durable.
+func describe(dir, name string) (File, error) {
+	f, err := os.OpenFile(filepath.Join(dir, name), os.O_RDWR, 0)
+	if err != nil {
+		return File{}, err
+	}
+	defer f.Close()
 	hash := digest.SHA256.New()
-	f.Size, err = io.Copy(io.MultiWriter(out, hash), io.LimitReader(in, most))
-	f.Digest = digest.FromHash(digest.SHA256, hash)
-	if err = errors.Join(err, out.Sync(), out.Close()); err != nil {
-		return f, noRoom(err)
+	size, err := io.Copy(hash, io.LimitReader(f, math.MaxInt64))
+	if err = errors.Join(err, f.Sync(), f.Chmod(0o600)); err != nil {
+		return File{}, err
 	}
-	if wanted != nil && (f.Digest != wanted.Digest || f.Size != wanted.Size) {
-		return f, fmt.Errorf("%s: %w", from, &digest.MismatchError{Want: wanted.Digest, Got: f.Digest, WantSize: wanted.Size, GotSize: f.Size})
-	}
-	if err := os.Rename(temporary, to); err != nil {
-		return f, err
-	}
-	return f, durable.SyncFolder(filepath.Dir(to))
+	return File{Name: name, Digest: digest.FromHash(digest.SHA256, hash), Size: size}, durable.SyncFolder(dir)
 }
 
-// noRoom words an error of a full disk.
-func noRoom(err error) error {
-	if errors.Is(err, errNoSpace) || errors.Is(err, errTooBig) || errors.Is(err, errQuota) {
-		return &registry.Error{Code: registry.Unavailable, Message: "the disk is full: " + err.Error(), Err: err}
+// finish makes the round the backup of the folder, and removes what belonged to others.
+func (m *maker) finish(ctx context.Context, made Manifest) error {
+	if err := noRoom(made.write(m.dir)); err != nil {
+		return err
 	}
-	return err
-}
-
-func ignoreMissing(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
+	if err := m.sweep(); err != nil {
+		return err
+	}
+	if !m.opt.Prune {
 		return nil
 	}
-	return err
-}
-
-// namedBatch is how many rows are held at a time.
-const namedBatch = 1000
-
-// NamedBlob is a blob that the metadata name.
-type NamedBlob struct {
-	digest.Descriptor
-	Small bool // its bytes lie beside its rows
-}
-
-// EachBlob yields the blobs that the metadata name, until yield fails. It is the one list that everything here copies and
-// checks.
-func EachBlob(ctx context.Context, meta registry.MetaStore, yield func(NamedBlob) error) error {
-	var after digest.Digest
-	for {
-		var batch []NamedBlob
-		err := meta.View(ctx, func(tx registry.Tx) error {
-			batch = nil
-			named, err := tx.NamedBlobs(after, namedBatch)
-			if err != nil {
-				return err
-			}
-			for _, d := range named {
-				_, err := tx.StatSmall(d.Digest)
-				if err != nil && !errors.Is(err, registry.ErrBlobUnknown) {
-					return err
-				}
-				batch = append(batch, NamedBlob{d, err == nil})
-			}
-			return nil
-		})
-		if err != nil || len(batch) == 0 {
+	meta, err := metastore.OpenSQLite(ctx, m.path(made.Database.Name))
+	if err != nil {
+		return err
+	}
+	defer meta.Close()
+	for b, err := range m.to.All(ctx) {
+		if err != nil {
 			return err
 		}
-		for _, c := range batch {
-			if err := yield(c); err != nil {
+		var named bool
+		if err := meta.View(ctx, func(tx registry.Tx) (err error) {
+			named, err = tx.BlobNamed(b.Digest)
+			return err
+		}); err != nil {
+			return err
+		}
+		if !named {
+			if err := m.to.Delete(ctx, b.Digest); err != nil {
 				return err
 			}
 		}
-		after = batch[len(batch)-1].Digest
 	}
+	return nil
 }
 
-// CheckSmall reads every small blob again and compares it with its digest. It gives how many there are.
-func CheckSmall(ctx context.Context, meta registry.MetaStore) (n int, err error) {
-	var after digest.Digest
-	for {
-		last := after
-		err := meta.View(ctx, func(tx registry.Tx) error {
-			list, err := tx.SmallBlobs(after, limit.KiB)
-			for _, b := range list {
-				content, err := tx.Small(b.Digest)
-				if err != nil {
-					return err
-				}
-				hash := b.Digest.Algorithm().New()
-				hash.Write(content)
-				if got := digest.FromHash(b.Digest.Algorithm(), hash); got != b.Digest {
-					return &digest.MismatchError{Want: b.Digest, Got: got, WantSize: b.Size, GotSize: int64(len(content))}
-				}
-				last = b.Digest
-				n++
-			}
-			return err
-		})
-		if err != nil || last == after {
-			return n, err
+// sweep removes what no manifest names: parts of interrupted backups, and of the one before.
+func (m *maker) sweep() error {
+	keep := map[string]bool{markerFile: true, manifestFile: true, "blobs": true, "uploads": true, "tmp": true, "quarantine": true}
+	if have, err := Read(m.dir); err == nil {
+		keep[have.Database.Name], keep[have.Ledger.Name] = true, true
+		for _, f := range have.Files {
+			keep[filepath.Dir(f.Name)] = true
 		}
-		after = last
+	} else if registry.CodeOf(err) != registry.NotFound {
+		return err
 	}
+	entries, err := os.ReadDir(m.dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		ours := strings.HasPrefix(e.Name(), "gatehouse-") || strings.HasPrefix(e.Name(), "ledger-") || strings.HasPrefix(e.Name(), "files-") ||
+			strings.HasPrefix(e.Name(), "."+manifestFile) || strings.HasPrefix(e.Name(), ".ledger-")
+		if ours && !keep[e.Name()] {
+			if err := os.RemoveAll(m.path(e.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }

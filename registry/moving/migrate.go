@@ -26,9 +26,7 @@ type MigrateOptions struct {
 	// Finish is called once the target holds everything and before it is opened for changes: it moves what lies outside
 	// the stores, such as the signing key.
 	Finish func(ctx context.Context) error
-	Log    func(line string)
-	Found  func(bytes int64)
-	Moved  func(bytes int64)
+	Progress
 }
 
 // Migrated says what a move did.
@@ -65,8 +63,7 @@ const (
 // change that came later would be lost. Errors: Conflict when the target holds another registry, or one that was moved there
 // already; DigestInvalid when something that the metadata name is at neither place.
 func Migrate(ctx context.Context, from, to Form, opt MigrateOptions) (Migrated, error) {
-	shown := Options{Log: opt.Log, Found: opt.Found, Moved: opt.Moved}.withDefaults()
-	opt.Log, opt.Found, opt.Moved = shown.Log, shown.Found, shown.Moved
+	opt.Progress = opt.withDefaults()
 	m := &migration{from: from, to: to, opt: opt, there: map[digest.Digest]bool{}}
 	if m.opt.Jobs <= 0 {
 		m.opt.Jobs = 4
@@ -145,10 +142,10 @@ func (m *migration) blob(ctx context.Context, d digest.Descriptor, copied *int) 
 		return nil
 	}
 	var moved atomic.Int64
-	err := copyBlob(ctx, m.from.Blobs, m.to.Blobs, d, m.opt.Found, func(n int64) {
+	err := copyBlob(ctx, m.from.Blobs, m.to.Blobs, d, Progress{Found: m.opt.Found, Moved: func(n int64) {
 		moved.Add(n)
 		m.opt.Moved(n)
-	})
+	}})
 	if registry.CodeOf(err) == registry.BlobUnknown {
 		return nil
 	}

@@ -97,7 +97,7 @@ func TestCollectionDuringBackup(t *testing.T) {
 			l, out := open(t), filepath.Join(t.TempDir(), "out")
 			stays, goes := l.put("stays"), l.put("goes")
 			rounds := 0
-			m, err := moving.Make(t.Context(), l.src, out, moving.Options{Log: func(line string) {
+			m, err := moving.Backup(t.Context(), l.src, out, moving.BackupOptions{Progress: moving.Progress{Log: func(line string) {
 				if !strings.Contains(line, "blobs follow") {
 					return
 				}
@@ -109,14 +109,14 @@ func TestCollectionDuringBackup(t *testing.T) {
 				} else if err := l.blobs.Delete(t.Context(), goes.Digest); err != nil {
 					t.Error(err)
 				}
-			}})
+			}}})
 			if err != nil {
 				t.Fatal(err)
 			}
 			if rounds != 2 || m.Blobs != 1 || m.BlobBytes != stays.Size || lost != (len(m.Lost) == 1) {
 				t.Errorf("%d rounds, manifest %+v; want 2 rounds, one blob, lost: %v", rounds, m, lost)
 			}
-			if _, err := moving.Restore(t.Context(), out, target(filepath.Join(t.TempDir(), "back")), "", moving.Options{}); err != nil {
+			if _, err := moving.Restore(t.Context(), out, target(filepath.Join(t.TempDir(), "back")), "", moving.Progress{}); err != nil {
 				t.Error(err)
 			}
 		})
@@ -130,27 +130,27 @@ func TestIncrementalBackup(t *testing.T) {
 		t.Fatal(err)
 	}
 	old := l.put("old")
-	make := func(opt moving.Options) (copied int64) {
+	make := func(opt moving.BackupOptions) (copied int64) {
 		t.Helper()
 		opt.Moved = func(n int64) { copied += n }
-		if _, err := moving.Make(t.Context(), l.src, out, opt); err != nil {
+		if _, err := moving.Backup(t.Context(), l.src, out, opt); err != nil {
 			t.Fatal(err)
 		}
 		return copied
 	}
-	if n := make(moving.Options{}); n != old.Size {
+	if n := make(moving.BackupOptions{}); n != old.Size {
 		t.Errorf("the first backup copied %d bytes, want %d", n, old.Size)
 	}
 	added := l.put("added later")
 	l.remove(old)
-	if n := make(moving.Options{}); n != added.Size {
+	if n := make(moving.BackupOptions{}); n != added.Size {
 		t.Errorf("the second backup copied %d bytes, want %d", n, added.Size)
 	}
 	path := filepath.Join(out, "blobs", "sha256", old.Digest.Hex()[:2], old.Digest.Hex())
 	if _, err := os.Stat(path); err != nil {
 		t.Errorf("without Prune: %v", err)
 	}
-	make(moving.Options{Prune: true})
+	make(moving.BackupOptions{Prune: true})
 	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("with Prune: %v, want it gone", err)
 	}
@@ -177,17 +177,17 @@ func TestRefusedFolders(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(full, "thesis.tex"), []byte("mine"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := moving.Make(t.Context(), l.src, full, moving.Options{}); registry.CodeOf(err) != registry.Conflict {
+	if _, err := moving.Backup(t.Context(), l.src, full, moving.BackupOptions{}); registry.CodeOf(err) != registry.Conflict {
 		t.Errorf("a backup into a folder of something else: %v, want Conflict", err)
 	}
-	if _, err := moving.Restore(t.Context(), full, target(t.TempDir()), "", moving.Options{}); registry.CodeOf(err) != registry.NotFound {
+	if _, err := moving.Restore(t.Context(), full, target(t.TempDir()), "", moving.Progress{}); registry.CodeOf(err) != registry.NotFound {
 		t.Errorf("a restore from a folder of something else: %v, want NotFound", err)
 	}
 	out := filepath.Join(t.TempDir(), "out")
-	if _, err := moving.Make(t.Context(), l.src, out, moving.Options{}); err != nil {
+	if _, err := moving.Backup(t.Context(), l.src, out, moving.BackupOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := moving.Restore(t.Context(), out, target(full), "", moving.Options{}); registry.CodeOf(err) != registry.Conflict {
+	if _, err := moving.Restore(t.Context(), out, target(full), "", moving.Progress{}); registry.CodeOf(err) != registry.Conflict {
 		t.Errorf("a restore into a folder of something else: %v, want Conflict", err)
 	}
 	if left, err := os.ReadDir(full); err != nil || len(left) != 1 {
@@ -209,7 +209,7 @@ func TestHostileManifest(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			out, back := filepath.Join(t.TempDir(), "out"), filepath.Join(t.TempDir(), "back")
-			m, err := moving.Make(t.Context(), l.src, out, moving.Options{})
+			m, err := moving.Backup(t.Context(), l.src, out, moving.BackupOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -221,7 +221,7 @@ func TestHostileManifest(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(out, "manifest.json"), text, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := moving.Restore(t.Context(), out, target(back), "", moving.Options{}); err == nil {
+			if _, err := moving.Restore(t.Context(), out, target(back), "", moving.Progress{}); err == nil {
 				t.Error("restored")
 			}
 			if _, err := os.Stat(filepath.Join(back, "gatehouse.db")); !errors.Is(err, os.ErrNotExist) {
@@ -285,14 +285,14 @@ func TestMigrateWhileWriting(t *testing.T) {
 	from, to := open(t), openEmpty(t)
 	var all []digest.Descriptor
 	n, readOnly := 0, false
-	_, err := moving.Migrate(t.Context(), moving.Form{Meta: from.meta, Blobs: from.blobs}, to, moving.MigrateOptions{Log: func(line string) {
+	_, err := moving.Migrate(t.Context(), moving.Form{Meta: from.meta, Blobs: from.blobs}, to, moving.MigrateOptions{Progress: moving.Progress{Log: func(line string) {
 		readOnly = readOnly || strings.Contains(line, "last pass")
 		if readOnly { // a server lets no change through from here on
 			return
 		}
 		n++
 		all = append(all, from.put(fmt.Sprint("blob ", n)))
-	}})
+	}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,8 +27,8 @@ type Target struct {
 // Restore makes a data directory of the backup in dir. The directory must be empty or absent, or hold an interrupted restore
 // of the same backup, which then goes on. ledger, unless "", is a newer ledger file: the versions in it stay taken. Every
 // byte is verified; the database comes last, and the marker goes when all is there and durable.
-func Restore(ctx context.Context, dir string, t Target, ledger string, opt Options) (Manifest, error) {
-	opt = opt.withDefaults()
+func Restore(ctx context.Context, dir string, t Target, ledger string, p Progress) (Manifest, error) {
+	p = p.withDefaults()
 	m, err := Read(dir)
 	if err != nil {
 		return m, err
@@ -67,7 +67,7 @@ func Restore(ctx context.Context, dir string, t Target, ledger string, opt Optio
 	if _, err := copyFile(filepath.Join(dir, m.Database.Name), pending, math.MaxInt64, &m.Database); err != nil {
 		return m, err
 	}
-	if err := restoreBlobs(ctx, m, pending, from, to, opt); err != nil {
+	if err := restoreBlobs(ctx, m, pending, from, to, p); err != nil {
 		return m, err
 	}
 	if err := errors.Join(os.Rename(pending, t.Database), durable.SyncFolder(t.Data)); err != nil {
@@ -115,7 +115,7 @@ func restoreLedger(dir string, m Manifest, to, newer string) error {
 }
 
 // restoreBlobs copies and counts what the restored metadata name.
-func restoreBlobs(ctx context.Context, m Manifest, database string, from, to registry.BlobStore, opt Options) error {
+func restoreBlobs(ctx context.Context, m Manifest, database string, from, to registry.BlobStore, p Progress) error {
 	meta, err := metastore.OpenSQLite(ctx, database)
 	if err != nil {
 		return err
@@ -126,7 +126,7 @@ func restoreBlobs(ctx context.Context, m Manifest, database string, from, to reg
 			if c.Small {
 				return nil
 			}
-			err := copyBlob(ctx, from, to, c.Descriptor, opt.Found, opt.Moved)
+			err := copyBlob(ctx, from, to, c.Descriptor, p)
 			if registry.CodeOf(err) == registry.BlobUnknown {
 				found.Lost = append(found.Lost, c.Digest)
 				return nil
