@@ -4,6 +4,8 @@ import (
 	"net/url"
 	"strconv"
 
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+
 	"github.com/gatehouse-registry/gatehouse/digest"
 	"github.com/gatehouse-registry/gatehouse/registry"
 )
@@ -60,8 +62,6 @@ func (x *exchange) linkNext(path string, query url.Values) {
 	x.w.Header().Set("Link", "<"+path+"?"+query.Encode()+`>; rel="next"`)
 }
 
-const mediaTypeIndex = "application/vnd.oci.image.index.v1+json"
-
 // index is the image index that lists referrers.
 type index struct {
 	SchemaVersion int        `json:"schemaVersion"`
@@ -83,7 +83,7 @@ func (h *handler) listReferrers(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	answer := index{SchemaVersion: 2, MediaType: mediaTypeIndex, Manifests: make([]referrer, len(page))}
+	answer := index{SchemaVersion: 2, MediaType: ocispec.MediaTypeImageIndex, Manifests: make([]referrer, len(page))}
 	for i, m := range page {
 		answer.Manifests[i] = referrer{descriptorOf(m), m.ArtifactType, m.Annotations}
 	}
@@ -97,5 +97,5 @@ func (h *handler) listReferrers(x *exchange) error {
 		next.Set("last", page[len(page)-1].Digest.String())
 		x.linkNext(referrersLocation(x.Repository, x.Digest), next)
 	}
-	return x.writeJSON(mediaTypeIndex, answer)
+	return x.writeJSON(ocispec.MediaTypeImageIndex, answer)
 }

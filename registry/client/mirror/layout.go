@@ -15,18 +15,18 @@ import (
 	"slices"
 	"sync"
 
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+
 	"github.com/gatehouse-registry/gatehouse/admission/limit"
 	"github.com/gatehouse-registry/gatehouse/digest"
 	"github.com/gatehouse-registry/gatehouse/internal/durable"
 	"github.com/gatehouse-registry/gatehouse/registry"
 )
 
-// The names in an OCI image layout, and the annotation of an entry of its index that holds the tag.
+// What marks an OCI image layout, and the annotation of an entry of its index that holds the tag.
 const (
-	layoutFile    = "oci-layout"
-	layoutVersion = `{"imageLayoutVersion":"1.0.0"}`
-	indexFile     = "index.json"
-	tagAnnotation = "org.opencontainers.image.ref.name"
+	layoutVersion = `{"imageLayoutVersion":"` + ocispec.ImageLayoutVersion + `"}`
+	tagAnnotation = ocispec.AnnotationRefName
 )
 
 // maxIndex bounds an index.json in bytes; flushEvery is how many changes of one are kept in memory.
@@ -50,15 +50,20 @@ type layouts struct {
 type layout struct {
 	root  *os.Root
 	dir   string
-	index layoutIndex
+	index index
 	dirty int
 	types map[digest.Digest]string // media types of manifests, as the indexes that name them say
 }
 
-type layoutIndex struct {
+// index is an OCI image index: of a layout, or of what refers to a manifest.
+type index struct {
 	SchemaVersion int          `json:"schemaVersion"`
 	MediaType     string       `json:"mediaType,omitempty"`
 	Manifests     []descriptor `json:"manifests"`
+}
+
+func newIndex() index {
+	return index{SchemaVersion: 2, MediaType: ocispec.MediaTypeImageIndex, Manifests: []descriptor{}}
 }
 
 func openLayouts(dir string, write bool) (*layouts, error) {
@@ -76,7 +81,7 @@ func (l *layouts) get(repository string) (*layout, error) {
 		return one, nil
 	}
 	one := &layout{dir: filepath.Join(l.dir, filepath.FromSlash(repository)), types: map[digest.Digest]string{}}
-	one.index = layoutIndex{SchemaVersion: 2, MediaType: mediaTypeIndex, Manifests: []descriptor{}}
+	one.index = newIndex()
 	if l.write {
 		if err := one.create(); err != nil {
 			return nil, err
@@ -90,14 +95,14 @@ func (l *layouts) get(repository string) (*layout, error) {
 		return nil, err
 	}
 	one.root = root
-	content, err := one.readFile(indexFile, maxIndex)
+	content, err := one.readFile(ocispec.ImageIndexFile, maxIndex)
 	if err == nil {
 		err = json.Unmarshal(content, &one.index)
 	} else if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
 	if err != nil {
-		return nil, errors.Join(registry.Errorf(registry.Invalid, "%s: %w", filepath.Join(one.dir, indexFile), err), root.Close())
+		return nil, errors.Join(registry.Errorf(registry.Invalid, "%s: %w", filepath.Join(one.dir, ocispec.ImageIndexFile), err), root.Close())
 	}
 	l.open[repository] = one
 	return one, nil
@@ -110,10 +115,10 @@ func (o *layout) create() error {
 			return err
 		}
 	}
-	if _, err := os.Stat(filepath.Join(o.dir, layoutFile)); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(filepath.Join(o.dir, ocispec.ImageLayoutFile)); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return durable.Replace(filepath.Join(o.dir, layoutFile), []byte(layoutVersion), 0o644)
+	return durable.Replace(filepath.Join(o.dir, ocispec.ImageLayoutFile), []byte(layoutVersion), 0o644)
 }
 
 func (o *layout) readFile(name string, most int64) ([]byte, error) {
@@ -146,7 +151,7 @@ func (l *layouts) Repositories(ctx context.Context) iter.Seq2[string, error] {
 			if err == nil {
 				err = ctx.Err()
 			}
-			if err != nil || e.Name() != layoutFile {
+			if err != nil || e.Name() != ocispec.ImageLayoutFile {
 				return err
 			}
 			rel, err := filepath.Rel(l.dir, filepath.Dir(name))
@@ -354,7 +359,7 @@ func (o *layout) flush() error {
 	if err != nil {
 		return err
 	}
-	if err := durable.Replace(filepath.Join(o.dir, indexFile), append(content, '\n'), 0o644); err != nil {
+	if err := durable.Replace(filepath.Join(o.dir, ocispec.ImageIndexFile), append(content, '\n'), 0o644); err != nil {
 		return fmt.Errorf("write the index: %w", err)
 	}
 	o.dirty = 0

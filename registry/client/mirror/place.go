@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"oras.land/oras-go/v2/registry/remote/auth"
 
 	"github.com/gatehouse-registry/gatehouse/registry"
@@ -92,7 +93,7 @@ func (p Place) oneLayout() bool {
 	if p.Base != nil {
 		return false
 	}
-	_, err := os.Stat(filepath.Join(p.Dir, layoutFile))
+	_, err := os.Stat(filepath.Join(p.Dir, ocispec.ImageLayoutFile))
 	return err == nil
 }
 

@@ -8,15 +8,14 @@ import (
 	"slices"
 	"strings"
 
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+
 	"github.com/gatehouse-registry/gatehouse/digest"
 )
 
 // A destination without the referrers API finds what refers to a manifest by an index that clients keep under a tag of the
 // subject's (distribution-spec, "referrers tag schema"). A source of the same sort has those tags; here they are made from
 // the lists of a source that has the API.
-
-// mediaTypeIndex is the type of such an index.
-const mediaTypeIndex = "application/vnd.oci.image.index.v1+json"
 
 // dstLists reports whether the destination lists referrers itself. It is asked once, when something is there.
 func (r *repo) dstLists(ctx context.Context) (bool, error) {
@@ -57,7 +56,7 @@ func byText(a, b digest.Digest) int { return strings.Compare(a.String(), b.Strin
 // addReferrers adds to the index of a subject what it lacks.
 func (r *repo) addReferrers(ctx context.Context, subject digest.Digest, list []descriptor) error {
 	tag := tagOfReferrers(subject)
-	index := referrersIndex{SchemaVersion: 2, MediaType: mediaTypeIndex, Manifests: []descriptor{}}
+	index := newIndex()
 	m, err := r.dst.Manifest(ctx, r.to, tag)
 	if err == nil {
 		err = json.Unmarshal(m.Content, &index)
@@ -78,16 +77,9 @@ func (r *repo) addReferrers(ctx context.Context, subject digest.Digest, list []d
 	if err != nil {
 		return err
 	}
-	made, err := newManifest(mediaTypeIndex, content, digest.Digest{})
+	made, err := newManifest(ocispec.MediaTypeImageIndex, content, digest.Digest{})
 	if err != nil {
 		return err
 	}
 	return r.dst.PutManifest(ctx, r.to, tag, made)
-}
-
-// referrersIndex is that index.
-type referrersIndex struct {
-	SchemaVersion int          `json:"schemaVersion"`
-	MediaType     string       `json:"mediaType"`
-	Manifests     []descriptor `json:"manifests"`
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"oras.land/oras-go/v2/registry/remote/auth"
 
 	"github.com/gatehouse-registry/gatehouse/admission/limit"
@@ -202,7 +203,7 @@ func mayPass(err error) bool {
 
 // accepted are the manifests that are asked for by name; registries that know others give them for */*.
 var accepted = strings.Join([]string{
-	"application/vnd.oci.image.index.v1+json", "application/vnd.oci.image.manifest.v1+json",
+	ocispec.MediaTypeImageIndex, ocispec.MediaTypeImageManifest,
 	"application/vnd.docker.distribution.manifest.list.v2+json", "application/vnd.docker.distribution.manifest.v2+json",
 	"application/vnd.oci.artifact.manifest.v1+json", "*/*",
 }, ", ")
