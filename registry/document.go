@@ -4,12 +4,12 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"regexp"
 	"strings"
 
 	"github.com/gatehouse-registry/gatehouse/admission/limit"
 	"github.com/gatehouse-registry/gatehouse/digest"
 	"github.com/gatehouse-registry/gatehouse/digest/strictjson"
+	"github.com/gatehouse-registry/gatehouse/internal/pattern"
 )
 
 // Media types of manifests that the registry looks into. Any other is kept as it is (distribution-spec).
@@ -197,7 +197,7 @@ func (d document) references() []descriptor {
 }
 
 // digestText finds what looks like a digest.
-var digestText = regexp.MustCompile(`sha512:[0-9a-f]{128}|sha256:[0-9a-f]{64}`)
+var digestText = pattern.New(`sha512:[0-9a-f]{128}|sha256:[0-9a-f]{64}`)
 
 // maxNamedDigests is how many digests a manifest of an unknown kind names at most.
 const maxNamedDigests = 20_000

@@ -1,15 +1,15 @@
 package registry
 
 import (
-	"regexp"
 	"strings"
 
 	"github.com/gatehouse-registry/gatehouse/admission/name"
 	"github.com/gatehouse-registry/gatehouse/digest"
+	"github.com/gatehouse-registry/gatehouse/internal/pattern"
 )
 
 // tagName is the grammar of tags in the distribution specification.
-var tagName = regexp.MustCompile(`^[a-zA-Z0-9_][a-zA-Z0-9._-]{0,127}$`)
+var tagName = pattern.New(`^[a-zA-Z0-9_][a-zA-Z0-9._-]{0,127}$`)
 
 // CheckRepositoryName refuses what is no OCI repository name, with NameInvalid.
 func CheckRepositoryName(repository string) error {

@@ -325,7 +325,7 @@ func TestSoften(t *testing.T) {
 		t.Errorf("softenable rules are %q, want %q", soft, wantSoft)
 	}
 	for _, tt := range faulty {
-		a, report := check(t, withPack(tt.members...), Options{Policy: lenient})
+		a, report := check(t, withPack(tt.members...), Options{Policy: lenient()})
 		hard := slices.DeleteFunc(slices.Clone(tt.rules), func(id string) bool { return slices.Contains(soft, id) })
 		if tt.name == "trailing dot beside" {
 			hard = append(hard, "archive.name.collision") // main.py and main.py. are one name on Windows

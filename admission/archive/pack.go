@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"sync"
 
 	"github.com/klauspost/compress/gzip"
 
@@ -27,7 +28,7 @@ type Packed struct {
 // policy that the tree's names pass. A tree that breaks a rule that can't be softened is a *rule.Denied, found
 // before anything is written or, for the limits on an archive's size, after some of it is.
 func Pack(w io.Writer, t tree.Tree) (Packed, error) {
-	report := CheckTree(t, lenient)
+	report := CheckTree(t, lenient())
 	if !report.OK() {
 		return Packed{}, denied(t, report.Violations)
 	}
@@ -67,7 +68,7 @@ func packFile(tw *tar.Writer, e tree.Entry, r io.Reader) error {
 }
 
 // lenient is the policy that softens every rule of archives that may be.
-var lenient = func() rule.Policy {
+var lenient = sync.OnceValue(func() rule.Policy {
 	var ids []rule.ID
 	for _, info := range rule.All() {
 		if info.Softenable() {
@@ -79,7 +80,7 @@ var lenient = func() rule.Policy {
 		panic(err)
 	}
 	return p
-}()
+})
 
 func denied(t tree.Tree, violations []rule.Violation) error {
 	report := rule.Report{}

@@ -119,7 +119,7 @@ func TestPackRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := packed(t, d)
-	if a, report := check(t, b, Options{Policy: lenient}); a == nil || len(report.Warnings) != 2 {
+	if a, report := check(t, b, Options{Policy: lenient()}); a == nil || len(report.Warnings) != 2 {
 		t.Errorf("what only breaks soft rules: %v", report)
 	}
 }
@@ -136,7 +136,7 @@ func TestOpenDir(t *testing.T) {
 		t.Fatal(err)
 	}
 	root := openRoot(t, dir)
-	d, report, err := OpenDir(root, Options{Policy: lenient})
+	d, report, err := OpenDir(root, Options{Policy: lenient()})
 	if err != nil || !report.OK() {
 		t.Fatal(err, report)
 	}
@@ -151,7 +151,7 @@ func TestOpenDir(t *testing.T) {
 	if diff := cmp.Diff(want, out); diff != "" {
 		t.Errorf("warnings differ (-want +got):\n%s", diff)
 	}
-	a, _ := check(t, packed(t, d), Options{Policy: lenient})
+	a, _ := check(t, packed(t, d), Options{Policy: lenient()})
 	if a.Listing().Tree != d.Listing().Tree || a.Listing().Files != 4 {
 		t.Errorf("the archive holds %d files, tree %v, want 4 and %v", a.Listing().Files, a.Listing().Tree, d.Listing().Tree)
 	}
@@ -161,7 +161,7 @@ func TestOpenDir(t *testing.T) {
 	if err := os.Symlink("/etc/passwd", filepath.Join(dir, "out")); err != nil {
 		t.Fatal(err)
 	}
-	d, report, err = OpenDir(root, Options{Policy: lenient})
+	d, report, err = OpenDir(root, Options{Policy: lenient()})
 	if err != nil || !slices.Equal(ids(report.Violations), []string{"archive.link.outside"}) || !d.Listing().Tree.IsZero() {
 		t.Errorf("with a link that leaves: %v, %v", report.Violations, err)
 	}

@@ -22,7 +22,7 @@ type UnpackOptions struct {
 // error, and then nothing that Unpack made is left behind. A tree that breaks a rule that can't be softened is a
 // *rule.Denied.
 func Unpack(t tree.Tree, root *os.Root, opt UnpackOptions) (err error) {
-	if report := CheckTree(t, lenient); !report.OK() {
+	if report := CheckTree(t, lenient()); !report.OK() {
 		return denied(t, report.Violations)
 	}
 	u := unpacking{root: root, opt: opt, made: map[string]bool{".": true}}

@@ -3,11 +3,11 @@ package jobspec
 import (
 	"fmt"
 	"net/url"
-	"regexp"
 	"strings"
 	"unicode"
 
 	"github.com/gatehouse-registry/gatehouse/admission/pyvalue"
+	"github.com/gatehouse-registry/gatehouse/internal/pattern"
 )
 
 // framework reads spec.framework.
@@ -55,10 +55,10 @@ func (r *reader) image(n node) string {
 }
 
 // schemed is an address with a scheme: a colon that does not begin a port.
-var schemed = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9+.-]*):(.*)$`)
+var schemed = pattern.New(`^([A-Za-z][A-Za-z0-9+.-]*):(.*)$`)
 
 // port is what follows the colon of host:port.
-var port = regexp.MustCompile(`^[0-9]+(?:[/?#]|$)`)
+var port = pattern.New(`^[0-9]+(?:[/?#]|$)`)
 
 // link asks that a text which is shown as a link is one: http, https or no scheme, a host, no white space.
 func (r *reader) link(n node) string {

@@ -2,11 +2,11 @@ package jobspec
 
 import (
 	"math"
-	"regexp"
 	"strings"
 
 	"github.com/gatehouse-registry/gatehouse/admission/pyvalue"
 	"github.com/gatehouse-registry/gatehouse/admission/rule"
+	"github.com/gatehouse-registry/gatehouse/internal/pattern"
 )
 
 // atMost bounds an integer; what is no integer is somebody else's breach.
@@ -56,7 +56,7 @@ func (r *reader) host(m node, p *Pool) bool {
 	return ok
 }
 
-var wholeNumber = regexp.MustCompile(`^-?[0-9]+$`)
+var wholeNumber = pattern.New(`^-?[0-9]+$`)
 
 // hostNumber reads a whole number in any of the forms that the clients take: an integer, a float without a fraction, or
 // a text. Null and "" are 0: not said.

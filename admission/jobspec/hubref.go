@@ -2,11 +2,11 @@ package jobspec
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/gatehouse-registry/gatehouse/admission/pyvalue"
 	"github.com/gatehouse-registry/gatehouse/admission/rule"
+	"github.com/gatehouse-registry/gatehouse/internal/pattern"
 )
 
 // HubKind says what a hub reference names.
@@ -51,7 +51,7 @@ func (h HubRef) Pinned() bool {
 	return commit.MatchString(h.Revision)
 }
 
-var commit = regexp.MustCompile(`^[0-9a-f]{40}$`)
+var commit = pattern.New(`^[0-9a-f]{40}$`)
 
 var hubs = map[string]string{
 	"tp": "tp", "tuneplane": "tp", "sf": "tp", "hf": "hf", "huggingface": "hf", "ms": "ms", "modelscope": "ms",
@@ -69,8 +69,8 @@ var (
 )
 
 var (
-	drive     = regexp.MustCompile(`^[A-Za-z]:(?:$|[/\\])`)
-	hubPrefix = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]*$`)
+	drive     = pattern.New(`^[A-Za-z]:(?:$|[/\\])`)
+	hubPrefix = pattern.New(`^[A-Za-z][A-Za-z0-9_-]*$`)
 )
 
 // isPath reports whether tuneplane takes a text for a path or an interpolation rather than a reference.

@@ -2,9 +2,9 @@ package jobspec
 
 import (
 	"math/big"
-	"regexp"
 
 	"github.com/gatehouse-registry/gatehouse/admission/pyvalue"
+	"github.com/gatehouse-registry/gatehouse/internal/pattern"
 )
 
 // Bounds of a request for resources (jobspec.md 3).
@@ -186,7 +186,7 @@ func (r *reader) leases(n node) {
 	}
 }
 
-var networkInterface = regexp.MustCompile(`^[A-Za-z0-9_.-]{0,15}$`)
+var networkInterface = pattern.New(`^[A-Za-z0-9_.-]{0,15}$`)
 
 // network reads spec.resources.network, where even null is a breach.
 func (r *reader) network(n node) {

@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"math"
 	"math/big"
-	"regexp"
 	"strings"
 
 	"github.com/gatehouse-registry/gatehouse/admission/pyvalue"
 	"github.com/gatehouse-registry/gatehouse/admission/rule"
+	"github.com/gatehouse-registry/gatehouse/internal/pattern"
 )
 
 // scanned is what a look at every value of a document finds, wherever it stands.
@@ -80,18 +80,18 @@ const minCredential = 20
 // not looked at further: most texts of a document have none.
 var credentials = []struct {
 	mark string
-	form *regexp.Regexp
+	form pattern.Pattern
 	kind string
 }{
-	{"hf_", regexp.MustCompile(`\bhf_[A-Za-z0-9]{20,}`), "a Hugging Face token"},
-	{"sk-", regexp.MustCompile(`\bsk-[A-Za-z0-9_-]{20,}`), "an API key"},
-	{"gh", regexp.MustCompile(`\bgh[pousr]_[A-Za-z0-9]{20,}`), "a GitHub token"},
-	{"github_pat_", regexp.MustCompile(`\bgithub_pat_[A-Za-z0-9_]{20,}`), "a GitHub token"},
-	{"glpat-", regexp.MustCompile(`\bglpat-[A-Za-z0-9_-]{20,}`), "a GitLab token"},
-	{"xox", regexp.MustCompile(`\bxox[abeprs]-[A-Za-z0-9-]{16,}`), "a Slack token"},
-	{"AKIA", regexp.MustCompile(`\bAKIA[A-Z0-9]{16}\b`), "an AWS access key"},
-	{"ASIA", regexp.MustCompile(`\bASIA[A-Z0-9]{16}\b`), "an AWS access key"},
-	{"-----BEGIN ", regexp.MustCompile(`-----BEGIN [A-Z ]*PRIVATE KEY-----`), "a private key"},
+	{"hf_", pattern.New(`\bhf_[A-Za-z0-9]{20,}`), "a Hugging Face token"},
+	{"sk-", pattern.New(`\bsk-[A-Za-z0-9_-]{20,}`), "an API key"},
+	{"gh", pattern.New(`\bgh[pousr]_[A-Za-z0-9]{20,}`), "a GitHub token"},
+	{"github_pat_", pattern.New(`\bgithub_pat_[A-Za-z0-9_]{20,}`), "a GitHub token"},
+	{"glpat-", pattern.New(`\bglpat-[A-Za-z0-9_-]{20,}`), "a GitLab token"},
+	{"xox", pattern.New(`\bxox[abeprs]-[A-Za-z0-9-]{16,}`), "a Slack token"},
+	{"AKIA", pattern.New(`\bAKIA[A-Z0-9]{16}\b`), "an AWS access key"},
+	{"ASIA", pattern.New(`\bASIA[A-Z0-9]{16}\b`), "an AWS access key"},
+	{"-----BEGIN ", pattern.New(`-----BEGIN [A-Z ]*PRIVATE KEY-----`), "a private key"},
 }
 
 // credential says what kind of credential a text holds, "" when none shows.

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/gatehouse-registry/gatehouse/admission/dialect"
 	"github.com/gatehouse-registry/gatehouse/admission/pyjson"
@@ -84,7 +85,7 @@ func ParsePlugins(src []byte, d dialect.Dialect) (Plugins, error) {
 
 // load reads the document as Python's reader does, softening what only we refuse.
 func load(src []byte) (*pyvalue.Value, error) {
-	doc, report := pyjson.Load(src, pyjson.Options{Policy: lenient})
+	doc, report := pyjson.Load(src, pyjson.Options{Policy: lenient()})
 	if !report.OK() {
 		v := report.Violations[0]
 		return nil, fmt.Errorf("line %d, column %d: %s", max(v.Line, 1), max(v.Column, 1), v.Message)
@@ -96,13 +97,13 @@ func load(src []byte) (*pyvalue.Value, error) {
 }
 
 // lenient is the policy under which a JSON document is read as the clients read it.
-var lenient = func() rule.Policy {
+var lenient = sync.OnceValue(func() rule.Policy {
 	p, err := rule.Soften("json.duplicate_key", "json.constant", "json.number", "json.depth", "json.string")
 	if err != nil {
 		panic(err)
 	}
 	return p
-}()
+})
 
 func parsePlugin(item *pyvalue.Value) (Plugin, error) {
 	if item.Kind != pyvalue.Map {

@@ -2,15 +2,15 @@ package name
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/gatehouse-registry/gatehouse/admission/limit"
+	"github.com/gatehouse-registry/gatehouse/internal/pattern"
 )
 
 // component is one element of an OCI repository name.
-var component = regexp.MustCompile(`^[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*$`)
+var component = pattern.New(`^[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*$`)
 
 // MaxRepository is the longest repository name that clients of the distribution protocol agree on, in bytes.
 const MaxRepository = 255

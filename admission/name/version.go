@@ -3,7 +3,6 @@ package name
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"github.com/gatehouse-registry/gatehouse/admission/pep440"
 	"github.com/gatehouse-registry/gatehouse/admission/pyvalue"
 	"github.com/gatehouse-registry/gatehouse/admission/rule"
+	"github.com/gatehouse-registry/gatehouse/internal/pattern"
 )
 
 // The rules that ParseVersion applies. The first is the clients' own.
@@ -38,12 +38,12 @@ type Version struct {
 
 // signatureTag is a tag by which cosign and the referrers fallback of the distribution protocol name what belongs to
 // a digest.
-var signatureTag = regexp.MustCompile(`^(?i:sha256|sha512)-[0-9a-fA-F]{64}(?:\..*)?$`)
+var signatureTag = pattern.New(`^(?i:sha256|sha512)-[0-9a-fA-F]{64}(?:\..*)?$`)
 
 const versionHint = "Write a version such as 1.2.0: begin with a letter or digit, then only ASCII letters, digits, '.', '_' and '-'."
 
 // ownTag is the exact form of such a tag.
-var ownTag = regexp.MustCompile(`^(?:sha256|sha512)-[0-9a-f]{64}(?:\.(?:sig|att|sbom))?$`)
+var ownTag = pattern.New(`^(?:sha256|sha512)-[0-9a-f]{64}(?:\.(?:sig|att|sbom))?$`)
 
 // IsSignatureTag reports whether a tag is one by which cosign, or the referrers fallback of the distribution protocol,
 // names what belongs to a digest. No version looks like one.

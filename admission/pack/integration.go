@@ -1,7 +1,6 @@
 package pack
 
 import (
-	"regexp"
 	"slices"
 
 	"github.com/gatehouse-registry/gatehouse/admission/limit"
@@ -9,6 +8,7 @@ import (
 	"github.com/gatehouse-registry/gatehouse/admission/pyvalue"
 	"github.com/gatehouse-registry/gatehouse/admission/rule"
 	"github.com/gatehouse-registry/gatehouse/digest/canonical"
+	"github.com/gatehouse-registry/gatehouse/internal/pattern"
 )
 
 // IntegrationFile is what a framework-integration pack is about.
@@ -55,11 +55,11 @@ type IntegrationProfile struct {
 
 // Grammars of an integration.
 var (
-	distributionName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$`)
-	environmentName  = regexp.MustCompile(`^[A-Z_][A-Z0-9_]{0,127}$`)
-	dottedPath       = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*(?:\.[A-Za-z_][A-Za-z0-9_-]*)*$`)
-	sourceID         = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
-	sha256Digest     = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
+	distributionName = pattern.New(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$`)
+	environmentName  = pattern.New(`^[A-Z_][A-Z0-9_]{0,127}$`)
+	dottedPath       = pattern.New(`^[A-Za-z_][A-Za-z0-9_-]*(?:\.[A-Za-z_][A-Za-z0-9_-]*)*$`)
+	sourceID         = pattern.New(`^[A-Za-z0-9_-]{1,64}$`)
+	sha256Digest     = pattern.New(`^sha256:[0-9a-f]{64}$`)
 )
 
 // Words that fields of an integration may hold.

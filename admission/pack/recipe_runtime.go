@@ -1,7 +1,6 @@
 package pack
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
@@ -10,11 +9,12 @@ import (
 	"github.com/gatehouse-registry/gatehouse/admission/pyvalue"
 	"github.com/gatehouse-registry/gatehouse/admission/rule"
 	"github.com/gatehouse-registry/gatehouse/digest/tree"
+	"github.com/gatehouse-registry/gatehouse/internal/pattern"
 )
 
 // exactVersion is a framework version that names one release: three numbers (of any decimal digits, as Python's \d)
 // and a suffix, or a whole git commit.
-var exactVersion = regexp.MustCompile(`^(?:\p{Nd}+\.\p{Nd}+\.\p{Nd}+[A-Za-z0-9.+-]*|[0-9a-f]{40})$`)
+var exactVersion = pattern.New(`^(?:\p{Nd}+\.\p{Nd}+\.\p{Nd}+[A-Za-z0-9.+-]*|[0-9a-f]{40})$`)
 
 func (r *recipeReader) runtime() {
 	if !r.root.Has("runtime") {
@@ -140,9 +140,9 @@ func (r *recipeReader) artifact(field string, v *pyvalue.Value) *Artifact {
 }
 
 var (
-	pinnedReference = regexp.MustCompile(`^.+@sha256:[0-9a-f]{64}$`)
-	hexDigest       = regexp.MustCompile(`^[0-9a-f]{64}$`)
-	prefixedDigest  = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
+	pinnedReference = pattern.New(`^.+@sha256:[0-9a-f]{64}$`)
+	hexDigest       = pattern.New(`^[0-9a-f]{64}$`)
+	prefixedDigest  = pattern.New(`^sha256:[0-9a-f]{64}$`)
 )
 
 func (r *recipeReader) imageReference(field string, a *Artifact, v *pyvalue.Value) {

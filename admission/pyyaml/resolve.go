@@ -1,31 +1,31 @@
 package pyyaml
 
-import "regexp"
+import "github.com/gatehouse-registry/gatehouse/internal/pattern"
 
 // implicit pairs a tag with the plain scalars that have it. Python's "$" also matches before a last line break.
 type implicit struct {
 	tag   string
-	match *regexp.Regexp
+	match pattern.Pattern
 }
 
-func pattern(tag, expr string) implicit {
-	return implicit{tag, regexp.MustCompile(`^(?:` + expr + `)\n?$`)}
+func form(tag, expr string) implicit {
+	return implicit{tag, pattern.New(`^(?:` + expr + `)\n?$`)}
 }
 
 var (
-	isBool  = pattern(tagBool, `yes|Yes|YES|no|No|NO|true|True|TRUE|false|False|FALSE|on|On|ON|off|Off|OFF`)
-	isFloat = pattern(tagFloat, `[-+]?[0-9][0-9_]*\.[0-9_]*(?:[eE][-+][0-9]+)?`+
+	isBool  = form(tagBool, `yes|Yes|YES|no|No|NO|true|True|TRUE|false|False|FALSE|on|On|ON|off|Off|OFF`)
+	isFloat = form(tagFloat, `[-+]?[0-9][0-9_]*\.[0-9_]*(?:[eE][-+][0-9]+)?`+
 		`|\.[0-9][0-9_]*(?:[eE][-+][0-9]+)?`+
 		`|[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+\.[0-9_]*`+
 		`|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)`)
-	isInt = pattern(tagInt, `[-+]?0b[0-1_]+|[-+]?0[0-7_]+|[-+]?(?:0|[1-9][0-9_]*)|[-+]?0x[0-9a-fA-F_]+`+
+	isInt = form(tagInt, `[-+]?0b[0-1_]+|[-+]?0[0-7_]+|[-+]?(?:0|[1-9][0-9_]*)|[-+]?0x[0-9a-fA-F_]+`+
 		`|[-+]?[1-9][0-9_]*(?::[0-5]?[0-9])+`)
-	isNull      = pattern(tagNull, `~|null|Null|NULL|`)
-	isTimestamp = pattern(tagTimestamp, `[0-9]{4}-[0-9]{2}-[0-9]{2}`+
+	isNull      = form(tagNull, `~|null|Null|NULL|`)
+	isTimestamp = form(tagTimestamp, `[0-9]{4}-[0-9]{2}-[0-9]{2}`+
 		`|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:[Tt]|[ \t]+)[0-9]{1,2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]*)?`+
 		`(?:[ \t]*(?:Z|[-+][0-9]{1,2}(?::[0-9]{2})?))?`)
-	isMerge = pattern(tagMerge, `<<`)
-	isValue = pattern(tagValue, `=`)
+	isMerge = form(tagMerge, `<<`)
+	isValue = form(tagValue, `=`)
 )
 
 // candidates are the patterns that a scalar with this first byte may match.

@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"math"
 	"math/big"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
 	"unicode"
 
 	"github.com/gatehouse-registry/gatehouse/admission/pyvalue"
+	"github.com/gatehouse-registry/gatehouse/internal/pattern"
 )
 
 // maxDigits is how many decimal digits Python converts to an integer, and back.
@@ -221,7 +221,7 @@ func float(digits string) (float64, bool) {
 	return sum, true
 }
 
-var decimal = regexp.MustCompile(`^[-+]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[-+]?[0-9]+)?|inf|infinity|nan)$`)
+var decimal = pattern.New(`^[-+]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[-+]?[0-9]+)?|inf|infinity|nan)$`)
 
 // pyFloat is Python's float(text) of a text in lower case.
 func pyFloat(text string) (float64, bool) {
@@ -233,7 +233,7 @@ func pyFloat(text string) (float64, bool) {
 	return f, true
 }
 
-var timestamp = regexp.MustCompile(`^([0-9]{4})-([0-9]{1,2})-([0-9]{1,2})` +
+var timestamp = pattern.New(`^([0-9]{4})-([0-9]{1,2})-([0-9]{1,2})` +
 	`(?:(?:[Tt]|[ \t]+)([0-9]{1,2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]*))?` +
 	`(?:[ \t]*(Z|([-+])([0-9]{1,2})(?::([0-9]{2}))?))?)?\n?$`)
 

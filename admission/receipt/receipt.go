@@ -10,7 +10,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"strings"
 	"time"
 
@@ -18,6 +17,7 @@ import (
 	"github.com/gatehouse-registry/gatehouse/admission/limit"
 	"github.com/gatehouse-registry/gatehouse/digest"
 	"github.com/gatehouse-registry/gatehouse/digest/strictjson"
+	"github.com/gatehouse-registry/gatehouse/internal/pattern"
 )
 
 const (
@@ -64,9 +64,9 @@ func (p Pin) Leaf() string { return p.ID[strings.LastIndexByte(p.ID, '/')+1:] }
 func (p Pin) String() string { return p.ID + "@" + p.Version }
 
 var (
-	idForm      = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*$`)
-	versionForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
-	kindForm    = regexp.MustCompile(`^[a-z]+(-[a-z]+)*$`)
+	idForm      = pattern.New(`^[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*$`)
+	versionForm = pattern.New(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
+	kindForm    = pattern.New(`^[a-z]+(-[a-z]+)*$`)
 )
 
 // Check says what makes the receipt unfit to be signed or used: a part that is missing or malformed, a lifetime

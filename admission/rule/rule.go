@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"sort"
+	"sync"
 
 	"github.com/gatehouse-registry/gatehouse/admission/dialect"
 )
@@ -251,7 +252,7 @@ func (d Decision) Err() error {
 	return &Denied{d}
 }
 
-var index = func() map[ID]Info {
+var index = sync.OnceValue(func() map[ID]Info {
 	m := make(map[ID]Info)
 	for _, i := range All() {
 		if _, dup := m[i.ID]; dup {
@@ -260,11 +261,11 @@ var index = func() map[ID]Info {
 		m[i.ID] = i
 	}
 	return m
-}()
+})
 
 // Lookup finds a rule in the table.
 func Lookup(id ID) (Info, bool) {
-	i, ok := index[id]
+	i, ok := index()[id]
 	return i, ok
 }
 

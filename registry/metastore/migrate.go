@@ -25,6 +25,9 @@ func migrate(ctx context.Context, db *sql.DB, d *engine) error {
 	if err != nil {
 		return err
 	}
+	if whole, err := applied(ctx, db, folder); err != nil || whole {
+		return err
+	}
 	provider, err := goose.NewProvider(d.goose, db, folder, goose.WithDisableGlobalRegistry(true))
 	if err != nil {
 		return err
@@ -46,4 +49,24 @@ func migrate(ctx context.Context, db *sql.DB, d *engine) error {
 		return registry.Errorf(registry.Unsupported, "the metadata has schema %d, this program knows schema %d at most: run the newer program", current, known)
 	}
 	return nil
+}
+
+// applied reports whether the schema is the one that this program knows, which is so at nearly every start, by one query.
+func applied(ctx context.Context, db *sql.DB, folder fs.FS) (bool, error) {
+	files, err := fs.ReadDir(folder, ".")
+	if err != nil {
+		return false, err
+	}
+	var newest int64
+	for _, f := range files {
+		version, err := goose.NumericComponent(f.Name())
+		if err != nil {
+			return false, err
+		}
+		newest = max(newest, version)
+	}
+	var count, current int64
+	err = db.QueryRowContext(ctx, `SELECT COUNT(DISTINCT version_id), COALESCE(MAX(version_id), 0) FROM goose_db_version WHERE version_id > 0`).Scan(&count, &current)
+	// When the query fails, there is no schema yet or the database is away: goose finds out which.
+	return err == nil && count == int64(len(files)) && current == newest, nil
 }

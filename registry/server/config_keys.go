@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"go.yaml.in/yaml/v4"
@@ -31,8 +32,10 @@ func (k Key) Flag() string { return strings.NewReplacer(".", "-", "_", "-").Repl
 // Env is the key's environment variable.
 func (k Key) Env() string { return EnvPrefix + strings.ToUpper(strings.ReplaceAll(k.Name, ".", "_")) }
 
-// Keys lists every key in the order of Config.
-func Keys() []Key { return keysOf(reflect.TypeFor[Config](), "", nil, reflect.ValueOf(defaults())) }
+// Keys lists every key in the order of Config. The list is everybody's: nobody changes it.
+func Keys() []Key { return allKeys() }
+
+var allKeys = sync.OnceValue(func() []Key { return keysOf(reflect.TypeFor[Config](), "", nil, reflect.ValueOf(defaults())) })
 
 func keysOf(t reflect.Type, group string, index []int, preset reflect.Value) []Key {
 	var list []Key

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"github.com/gatehouse-registry/gatehouse/internal/durable"
 	"github.com/gatehouse-registry/gatehouse/registry"
@@ -23,15 +24,10 @@ func (s *Server) openStores(ctx context.Context, set registry.Settings, change f
 	if err := s.lock(s.config.Data); err != nil {
 		return err
 	}
-	blobs, backend, err := s.openBlobs(ctx)
+	blobs, backend, meta, keys, err := s.openParts(ctx)
 	if err != nil {
-		return fmt.Errorf("blob store: %w", err)
+		return err
 	}
-	meta, err := s.openMeta(ctx)
-	if err != nil {
-		return fmt.Errorf("metadata: %w", err)
-	}
-	s.closers = append(s.closers, meta.Close)
 	s.metrics.pools(meta.Pools)
 	if err := s.claimFolder(ctx, meta); err != nil {
 		return err
@@ -41,10 +37,6 @@ func (s *Server) openStores(ctx context.Context, set registry.Settings, change f
 		return fmt.Errorf("ledger: %w", err)
 	}
 	s.closers = append(s.closers, ledger.Close)
-	keys, err := s.openKeys(ctx, meta)
-	if err != nil {
-		return fmt.Errorf("keys: %w", err)
-	}
 	set.SpoolDir = s.config.path(spoolFolder)
 	if err := os.MkdirAll(set.SpoolDir, 0o700); err != nil {
 		return err
@@ -64,6 +56,33 @@ func (s *Server) openStores(ctx context.Context, set registry.Settings, change f
 	}
 	s.metrics.upkeep(s.svc.Stats)
 	return nil
+}
+
+// openParts opens both stores and the key at once: one waits for its disk while the others work.
+func (s *Server) openParts(ctx context.Context) (blobs registry.BlobStore, backend string, meta *metastore.Store, keys *trust.Keyring, err error) {
+	var all sync.WaitGroup
+	var noMeta, noBlobs, noKeys error
+	if !s.keysInDatabase() {
+		all.Go(func() { keys, noKeys = s.openKeys(ctx, nil) })
+	}
+	all.Go(func() { meta, noMeta = s.openMeta(ctx) })
+	blobs, backend, noBlobs = s.openBlobs(ctx)
+	all.Wait()
+	if noMeta == nil {
+		s.closers = append(s.closers, meta.Close)
+		if s.keysInDatabase() {
+			keys, noKeys = s.openKeys(ctx, meta)
+		}
+	}
+	return blobs, backend, meta, keys, errors.Join(naming("blob store", noBlobs), naming("metadata", noMeta), naming("keys", noKeys))
+}
+
+// naming says of an error what it happened to.
+func naming(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", what, err)
 }
 
 // lock takes a folder for this process.
@@ -128,13 +147,16 @@ func (s *Server) openMeta(ctx context.Context) (*metastore.Store, error) {
 	return metastore.OpenSQLite(ctx, s.config.path(databaseFile))
 }
 
-// openKeys opens the key that signs receipts: replicas share one in the database, unless a folder is named.
+// keysInDatabase reports whether replicas share the key that signs receipts in the database: they do unless a folder is named.
+func (s *Server) keysInDatabase() bool { return s.config.Keys == "" && s.config.postgres() }
+
+// openKeys opens the key that signs receipts. meta counts only where that lies in the database.
 func (s *Server) openKeys(ctx context.Context, meta registry.MetaStore) (*trust.Keyring, error) {
 	switch {
+	case s.keysInDatabase():
+		return trust.OpenShared(ctx, meta)
 	case s.config.Keys != "":
 		return trust.Open(s.config.Keys)
-	case s.config.postgres():
-		return trust.OpenShared(ctx, meta)
 	}
 	return trust.Open(s.config.path(keyFolder))
 }

@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
-	"regexp"
 	"strings"
 
 	"github.com/gatehouse-registry/gatehouse/digest"
+	"github.com/gatehouse-registry/gatehouse/internal/pattern"
 	"github.com/gatehouse-registry/gatehouse/registry"
 )
 
@@ -103,7 +103,7 @@ func newManifest(mediaType string, content []byte, want digest.Digest) (manifest
 }
 
 // referrersTag is the tag under which registries without the referrers API list what refers to a manifest.
-var referrersTag = regexp.MustCompile(`^sha(256-[0-9a-f]{64}|512-[0-9a-f]{128})$`)
+var referrersTag = pattern.New(`^sha(256-[0-9a-f]{64}|512-[0-9a-f]{128})$`)
 
 // tagOfReferrers is that tag for a subject. A tag holds at most 128 characters.
 func tagOfReferrers(subject digest.Digest) string {
