@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"net"
 	"net/netip"
 	"net/url"
@@ -96,6 +97,8 @@ func (k *checker) numbers() {
 		switch {
 		case f.CanInt() && f.Int() < 0 || f.CanFloat() && f.Float() < 0:
 			k.fault(key.Name, "%s is negative", format(f))
+		case f.CanFloat() && math.IsInf(f.Float(), 1):
+			k.fault(key.Name, "it can't be infinite; 0 sets no limit")
 		case f.IsZero() && slices.Contains(needed, key.Name):
 			k.fault(key.Name, "it can't be 0")
 		}
@@ -114,7 +117,14 @@ func (k *checker) profile(p *registry.Profile, i int) {
 
 func (k *checker) addresses() {
 	for key, address := range map[string]string{"listen": k.c.Listen, "metrics_listen": k.c.MetricsListen} {
-		if _, _, err := net.SplitHostPort(address); err != nil && address != "" {
+		if address == "" {
+			continue
+		}
+		_, port, err := net.SplitHostPort(address)
+		if err == nil {
+			_, err = net.LookupPort("tcp", port)
+		}
+		if err != nil {
 			k.fault(key, "%w (expected HOST:PORT)", err)
 		}
 	}

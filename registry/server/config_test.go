@@ -134,6 +134,8 @@ func TestConfigRefusals(t *testing.T) {
 		"unknown key":        {"listne: x\n", []string{"FILE:1: listne: unknown key (did you mean listen?)"}},
 		"all at once":        {"listne: x\nlimits:\n  conections: 3\n  idle_timeout: soon\nlog_level: loud\n", []string{"FILE:1: listne", "FILE:3: limits.conections", "did you mean limits.connections", "FILE:4: limits.idle_timeout: \"soon\"", "FILE:5: log_level"}},
 		"negative limit":     {"limits: {lease_ttl: -1h}\n", []string{"FILE:1: limits.lease_ttl: -1h is negative"}},
+		"endless limit":      {"limits: {request_rate: Inf}\n", []string{"FILE:1: limits.request_rate: it can't be infinite"}},
+		"no such port":       {"listen: 127.0.0.1:99999\nmetrics_listen: 127.0.0.1:-1\n", []string{"FILE:1: listen: ", "FILE:2: metrics_listen: ", "HOST:PORT"}},
 		"zero":               {"limits: {connections: 0}\n", []string{"FILE:1: limits.connections: it can't be 0"}},
 		"no profile":         {"profiles: []\n", []string{"FILE:1: profiles: at least one"}},
 		"fixed rule":         {"warn_rules: [archive.path.parent]\n", []string{"archive.path.parent"}},
