@@ -236,7 +236,7 @@ func (a app) namespaceSet() *cobra.Command {
 			return err
 		},
 	}
-	cmd.Flags().BoolVar(&n.TakeFromAccount, "take-from-account", false, "also where the names are those of another account")
+	cmd.Flags().BoolVar(&n.TakeFromAccount, "take-from-account", false, "also where the names are those of another account, or of all (**)")
 	return cmd
 }
 

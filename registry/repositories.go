@@ -131,6 +131,9 @@ func (s *Service) Namespaces(ctx context.Context, p auth.Principal) ([]Namespace
 	return list, err
 }
 
+// everyName is the pattern that names every repository.
+const everyName = "**"
+
 // SetNamespace gives the repositories of a pattern to an owner; those that exist keep theirs. A pattern below the name of
 // another account takes names away from that, so it must be said explicitly. Errors: Denied, Invalid, NotFound, Conflict.
 func (s *Service) SetNamespace(ctx context.Context, p auth.Principal, pattern, owner string, explicit bool) (Namespace, error) {
@@ -146,6 +149,8 @@ func (s *Service) SetNamespace(ctx context.Context, p auth.Principal, pattern, o
 			return Errorf(Invalid, "owner: %.140q is a robot", owner)
 		}
 		switch _, err := tx.Account(Owner(pattern)); {
+		case pattern == everyName && !explicit:
+			return Errorf(Conflict, "pattern: %s are names of every account too; to give them to %s all the same, say so (take_from_account)", pattern, owner)
 		case err == nil && Owner(pattern) != owner && !explicit:
 			return Errorf(Conflict, "pattern: %s are names of account %s; to give them to %s all the same, say so (take_from_account)", pattern, Owner(pattern), owner)
 		case err != nil && !errors.Is(err, ErrNotFound):

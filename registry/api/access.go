@@ -21,7 +21,7 @@ func robotOf(r registry.Robot) wire.Robot {
 // CreateRobot serves POST /api/robots. The secret is in this answer only.
 func (a *API) CreateRobot(c *gin.Context) error {
 	var in wire.NewRobot
-	if err := decode(c, &in); err != nil {
+	if err := decodeStrict(c, &in); err != nil {
 		return err
 	}
 	const century = 100 * 365 * 24 * 3600
@@ -88,7 +88,7 @@ func (a *API) GetRepository(c *gin.Context) error {
 // PatchRepository serves PATCH /api/repositories/{name} {private, readers}.
 func (a *API) PatchRepository(c *gin.Context) error {
 	var in wire.RepositoryAccess
-	if err := decode(c, &in); err != nil {
+	if err := decodeStrict(c, &in); err != nil {
 		return err
 	}
 	info, err := a.svc.SetAccess(c.Request.Context(), caller(c), repositoryParam(c), registry.AccessChange{Private: in.Private, Readers: in.Readers})
@@ -123,7 +123,7 @@ func (a *API) ListNamespaces(c *gin.Context) error {
 // PutNamespace serves PUT /api/admin/namespaces {pattern, owner, take_from_account}.
 func (a *API) PutNamespace(c *gin.Context) error {
 	var in wire.Namespace
-	if err := decode(c, &in); err != nil {
+	if err := decodeStrict(c, &in); err != nil {
 		return err
 	}
 	n, err := a.svc.SetNamespace(c.Request.Context(), caller(c), in.Pattern, in.Owner, in.TakeFromAccount)

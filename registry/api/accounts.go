@@ -129,7 +129,7 @@ func tokenOf(t registry.Token) wire.Token {
 // seconds and 0 means never. The secret is in this answer only.
 func (a *API) CreateToken(c *gin.Context) error {
 	var in wire.NewToken
-	if err := decode(c, &in); err != nil {
+	if err := decodeStrict(c, &in); err != nil {
 		return err
 	}
 	if in.Account == "" {

@@ -7,6 +7,7 @@
 package api
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
@@ -36,7 +37,13 @@ func caller(c *gin.Context) auth.Principal { return auth.PrincipalOf(c.Request.C
 
 // decode reads a JSON body of at most limit.JSONBody bytes into v. Unknown members are ignored, as newer clients send
 // them. Errors: TooLarge, Invalid.
-func decode(c *gin.Context, v any) error {
+func decode(c *gin.Context, v any) error { return decodeBody(c, v, false) }
+
+// decodeStrict is decode for the bodies of our own routes that decide who may do what, or how much: a member that is not known
+// is refused. Left out, a misspelled one would mean what is set when nothing is said: public, without a limit, for ever.
+func decodeStrict(c *gin.Context, v any) error { return decodeBody(c, v, true) }
+
+func decodeBody(c *gin.Context, v any, strict bool) error {
 	body, err := readBody(c, limit.JSONBody)
 	if err != nil {
 		return err
@@ -44,7 +51,11 @@ func decode(c *gin.Context, v any) error {
 	if err := strictjson.Scan(body, strictjson.Options{MaxDepth: limit.JSONDepth}); err != nil {
 		return registry.Errorf(registry.Invalid, "request body: %w", err)
 	}
-	if err := json.Unmarshal(body, v); err != nil {
+	d := json.NewDecoder(bytes.NewReader(body))
+	if strict {
+		d.DisallowUnknownFields()
+	}
+	if err := d.Decode(v); err != nil {
 		return registry.Errorf(registry.Invalid, "request body: %w", err)
 	}
 	return nil

@@ -21,7 +21,7 @@ func (a *API) GetReadOnly(c *gin.Context) error {
 // PutReadOnly serves PUT /api/admin/read-only {read_only, reason}.
 func (a *API) PutReadOnly(c *gin.Context) error {
 	var in wire.ReadOnly
-	if err := decode(c, &in); err != nil {
+	if err := decodeStrict(c, &in); err != nil {
 		return err
 	}
 	switch {

@@ -21,7 +21,7 @@ const (
 // Collect serves POST /api/gc {dry_run}: a line of JSON for each removal, then one with the sums.
 func (a *API) Collect(c *gin.Context) error {
 	var in wire.Collect
-	if err := decode(c, &in); err != nil {
+	if err := decodeStrict(c, &in); err != nil {
 		return err
 	}
 	told := 0
@@ -41,7 +41,7 @@ func (a *API) Collect(c *gin.Context) error {
 // Fsck serves POST /api/admin/fsck {from}: a line for each finding, then one with the sums.
 func (a *API) Fsck(c *gin.Context) error {
 	var in wire.Fsck
-	if err := decode(c, &in); err != nil {
+	if err := decodeStrict(c, &in); err != nil {
 		return err
 	}
 	return stream(c, func(ctx context.Context, s *lines) (wire.UpkeepLine, error) {
@@ -81,7 +81,7 @@ func (a *API) GetOwnerQuota(c *gin.Context) error {
 // PutOwnerQuota serves PUT /api/admin/owners/:owner/quota {bytes, versions, manifests}.
 func (a *API) PutOwnerQuota(c *gin.Context) error {
 	var q registry.Quota
-	if err := decode(c, &q); err != nil {
+	if err := decodeStrict(c, &q); err != nil {
 		return err
 	}
 	return answerQuota(c)(a.svc.SetOwnerQuota(c.Request.Context(), caller(c), c.Param("owner"), &q))

@@ -272,7 +272,7 @@ func TestNamespaces(t *testing.T) {
 		}
 	}
 	for n, want := range map[wire.Namespace]int{
-		{Pattern: "alpine", Owner: "alice"}: 200, {Pattern: "team/**", Owner: "alice"}: 200, {Pattern: "bob/shared", Owner: "alice"}: 409,
+		{Pattern: "alpine", Owner: "alice"}: 200, {Pattern: "team/**", Owner: "alice"}: 200, {Pattern: "bob/shared", Owner: "alice"}: 409, {Pattern: "**", Owner: "alice"}: 409,
 		{Pattern: "bob/shared", Owner: "alice", TakeFromAccount: true}: 200, {Pattern: "x*", Owner: "alice"}: 422, {Pattern: "y", Owner: "nobody"}: 404,
 	} {
 		if got := set(n); got != want {
