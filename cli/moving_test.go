@@ -158,7 +158,7 @@ func whole(t *testing.T, c server.Config) {
 	if err != nil || n == 0 {
 		t.Errorf("%d blobs read again: %v", n, err)
 	}
-	if small, err := moving.CheckSmall(t.Context(), s.Meta); err != nil || small == 0 {
+	if small, damaged, err := moving.CheckSmall(t.Context(), s.Meta); err != nil || small == 0 || len(damaged) > 0 {
 		t.Errorf("%d small blobs read again: %v", small, err)
 	}
 }

@@ -169,8 +169,11 @@ func (m *maker) content(ctx context.Context, meta registry.MetaStore, made *Mani
 	if err != nil {
 		return err
 	}
-	if made.Small, err = CheckSmall(ctx, meta); err != nil {
+	if made.Small, made.Lost, err = CheckSmall(ctx, meta); err != nil {
 		return fmt.Errorf("small blobs: %w", err)
+	}
+	for _, d := range made.Lost {
+		m.opt.Log(fmt.Sprintf("small blob %s is damaged", d))
 	}
 	m.opt.Log(fmt.Sprintf("%d small blobs beside their rows; blobs follow", made.Small))
 	return EachBlob(ctx, meta, func(c NamedBlob) error {

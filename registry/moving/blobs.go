@@ -52,30 +52,39 @@ func EachBlob(ctx context.Context, meta registry.MetaStore, yield func(NamedBlob
 	}
 }
 
-// CheckSmall reads every small blob again and compares it with its digest. It gives how many there are.
-func CheckSmall(ctx context.Context, meta registry.MetaStore) (n int, err error) {
-	var after digest.Digest
-	for {
-		last := after
-		err := meta.View(ctx, func(tx registry.Tx) error {
-			list, err := tx.SmallBlobs(after, limit.KiB)
+// CheckSmall reads every small blob again and compares it with its digest. It gives how many there are, and those that are
+// damaged and that a row names.
+func CheckSmall(ctx context.Context, meta registry.MetaStore) (n int, damaged []digest.Digest, err error) {
+	for after := (digest.Digest{}); ; {
+		var list []registry.StoredBlob
+		var bad []digest.Digest
+		err := meta.View(ctx, func(tx registry.Tx) (err error) {
+			bad = nil
+			if list, err = tx.SmallBlobs(after, limit.KiB); err != nil {
+				return err
+			}
 			for _, b := range list {
 				content, err := tx.Small(b.Digest)
 				if err != nil {
 					return err
 				}
-				if got := b.Digest.Algorithm().FromBytes(content); got != b.Digest {
-					return &digest.MismatchError{Want: b.Digest, Got: got, WantSize: b.Size, GotSize: int64(len(content))}
+				if b.Digest.Algorithm().FromBytes(content) == b.Digest {
+					continue
 				}
-				last = b.Digest
-				n++
+				named, err := tx.BlobNamed(b.Digest)
+				if err != nil {
+					return err
+				}
+				if named {
+					bad = append(bad, b.Digest)
+				}
 			}
-			return err
+			return nil
 		})
-		if err != nil || last == after {
-			return n, err
+		if err != nil || len(list) == 0 {
+			return n, damaged, err
 		}
-		after = last
+		n, damaged, after = n+len(list), append(damaged, bad...), list[len(list)-1].Digest
 	}
 }
 

@@ -231,7 +231,7 @@ func (m *migration) named(ctx context.Context) error {
 func (m *migration) verify(ctx context.Context) (err error) {
 	m.opt.Log("verifying the target")
 	m.done.Blobs, m.done.BlobBytes = 0, 0
-	if m.done.Small, err = CheckSmall(ctx, m.to.Meta); err != nil {
+	if m.done.Small, m.done.Lost, err = CheckSmall(ctx, m.to.Meta); err != nil {
 		return err
 	}
 	p := newPool(ctx, m.opt.Jobs)

@@ -123,6 +123,25 @@ func TestCollectionDuringBackup(t *testing.T) {
 	}
 }
 
+// A small blob that is damaged beside its row keeps nothing else from the backup: it is named as lost, and the restore takes it as
+// it is. One that no row names is no loss.
+func TestDamagedSmallInBackup(t *testing.T) {
+	l, out, back := open(t), filepath.Join(t.TempDir(), "out"), target(filepath.Join(t.TempDir(), "back"))
+	big := l.put("lies in the store")
+	spoiled, loose := digest.FromBytes([]byte("good")), digest.FromBytes([]byte("loose"))
+	l.update(func(tx registry.Tx) error {
+		return errors.Join(tx.PutSmall(spoiled, []byte("evil"), time.Now()), tx.PutSmall(loose, []byte("LOOSE"), time.Now()),
+			tx.LinkBlob("team/app", digest.Descriptor{Digest: spoiled, Size: 4}, time.Now()))
+	})
+	m, err := moving.Backup(t.Context(), l.src, out, moving.BackupOptions{})
+	if err != nil || m.Blobs != 1 || m.BlobBytes != big.Size || m.Small != 2 || len(m.Lost) != 1 || m.Lost[0] != spoiled {
+		t.Fatalf("backup: %+v, %v; want one blob, two small ones, and %s lost", m, err, spoiled)
+	}
+	if _, err := moving.Restore(t.Context(), out, back, "", moving.Progress{}); err != nil {
+		t.Error(err)
+	}
+}
+
 // A second backup into a folder copies only what is new, and removes what nobody names when it is told to.
 func TestIncrementalBackup(t *testing.T) {
 	l, out := open(t), filepath.Join(t.TempDir(), "out")

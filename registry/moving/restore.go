@@ -121,7 +121,7 @@ func restoreBlobs(ctx context.Context, m Manifest, database string, from, to reg
 		return err
 	}
 	found := Manifest{}
-	if found.Small, err = CheckSmall(ctx, meta); err == nil {
+	if found.Small, found.Lost, err = CheckSmall(ctx, meta); err == nil {
 		err = EachBlob(ctx, meta, func(c NamedBlob) error {
 			if c.Small {
 				return nil
