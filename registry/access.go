@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/gatehouse-registry/gatehouse/digest"
@@ -141,16 +142,16 @@ func (s *Service) mayWrite(ctx context.Context, p auth.Principal, repository str
 	if err := CheckRepositoryName(repository); err != nil {
 		return err
 	}
-	return s.mayChange(ctx, p, auth.WriteContent, auth.Push, repository)
+	return s.mayChange(ctx, p, auth.Push, repository)
 }
 
 // mayDelete answers why the caller may not delete content that is no pack's version. Errors: Unauthorized, Denied.
 func (s *Service) mayDelete(ctx context.Context, p auth.Principal, repository string) error {
-	return s.mayChange(ctx, p, auth.DeleteContent, auth.Delete, repository)
+	return s.mayChange(ctx, p, auth.Delete, repository)
 }
 
-func (s *Service) mayChange(ctx context.Context, p auth.Principal, a auth.Action, v auth.Verb, repository string) error {
-	owner := Owner(repository)
+func (s *Service) mayChange(ctx context.Context, p auth.Principal, v auth.Verb, repository string) error {
+	a, owner := actionOf[v], Owner(repository)
 	if p.Can(a) && !p.Can(auth.AnyNamespace) { // else the owner changes nothing
 		found, err := s.lookOwner(ctx, repository)
 		if err != nil {
@@ -178,6 +179,30 @@ func (s *Service) mayShare(ctx context.Context, p auth.Principal, repository str
 		return err
 	}
 	return s.authorize(ctx, p, auth.ManageAccess, owner, repository)
+}
+
+// actionOf is what a role must allow for a verb.
+var actionOf = map[auth.Verb]auth.Action{auth.Pull: auth.ReadContent, auth.Push: auth.WriteContent, auth.Delete: auth.DeleteContent}
+
+// allowedVerbs are those of the asked verbs that the principal may do.
+func (s *Service) allowedVerbs(ctx context.Context, p auth.Principal, asked auth.Scope) ([]auth.Verb, error) {
+	if p.Anonymous() {
+		if slices.Contains(asked.Actions, auth.Pull) && auth.MatchAny(s.set.AnonymousRead, asked.Repository) {
+			return []auth.Verb{auth.Pull}, nil
+		}
+		return nil, nil
+	}
+	owner, err := s.lookOwner(ctx, asked.Repository)
+	if err != nil {
+		return nil, err
+	}
+	var verbs []auth.Verb
+	for _, v := range asked.Actions {
+		if p.CanIn(actionOf[v], owner) && p.InScope(v, asked.Repository) {
+			verbs = append(verbs, v)
+		}
+	}
+	return verbs, nil
 }
 
 // MayPush reports, as an error, why the principal may not push to the repository, before a body is read.

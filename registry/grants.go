@@ -55,7 +55,7 @@ func (s *Service) IssueBearer(ctx context.Context, p auth.Principal, scopes []st
 		}
 		if len(verbs) > 0 {
 			claims.Scopes = append(claims.Scopes, auth.Scope{Repository: want.Repository, Actions: verbs})
-			granted = append(granted, scopeText(want.Repository, verbs))
+			granted = append(granted, RepositoryScope(want.Repository, verbs...))
 		}
 	}
 	if catalogue && p.Can(auth.ReadContent) {
@@ -95,18 +95,13 @@ func (s *Service) Refresh(ctx context.Context, token string) (auth.Principal, er
 // CatalogueScope is the scope of the list of repositories.
 const CatalogueScope = "registry:catalog:*"
 
-// scopeText is a scope of a repository in the words of the distribution token specification.
-func scopeText(repository string, verbs []auth.Verb) string {
+// RepositoryScope is a scope of a repository in the words of the distribution token specification.
+func RepositoryScope(repository string, verbs ...auth.Verb) string {
 	words := make([]string, len(verbs))
 	for i, v := range verbs {
 		words[i] = string(v)
 	}
 	return "repository:" + repository + ":" + strings.Join(words, ",")
-}
-
-// RepositoryScope is the scope that a request needs.
-func RepositoryScope(repository string, verbs ...auth.Verb) string {
-	return scopeText(repository, verbs)
 }
 
 // parseScopes reads what is asked for: several texts, each of several scopes with spaces between them. What no registry
@@ -142,26 +137,4 @@ func parseScopes(texts []string) (asked []auth.Scope, catalogue bool, err error)
 		}
 	}
 	return asked, catalogue, nil
-}
-
-// allowedVerbs are those of the asked verbs that the principal may do.
-func (s *Service) allowedVerbs(ctx context.Context, p auth.Principal, asked auth.Scope) ([]auth.Verb, error) {
-	if p.Anonymous() {
-		if slices.Contains(asked.Actions, auth.Pull) && auth.MatchAny(s.set.AnonymousRead, asked.Repository) {
-			return []auth.Verb{auth.Pull}, nil
-		}
-		return nil, nil
-	}
-	owner, err := s.lookOwner(ctx, asked.Repository)
-	if err != nil {
-		return nil, err
-	}
-	needs := map[auth.Verb]auth.Action{auth.Pull: auth.ReadContent, auth.Push: auth.WriteContent, auth.Delete: auth.DeleteContent}
-	var verbs []auth.Verb
-	for _, v := range asked.Actions {
-		if p.CanIn(needs[v], owner) && p.InScope(v, asked.Repository) {
-			verbs = append(verbs, v)
-		}
-	}
-	return verbs, nil
 }

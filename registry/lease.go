@@ -3,7 +3,6 @@ package registry
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"time"
 )
 
@@ -81,14 +80,11 @@ func (l *lease) release(ctx context.Context) {
 
 func (l *lease) read(tx Tx) (leaseRow, error) {
 	var held leaseRow
-	text, err := tx.Setting(l.setting)
-	if errors.Is(err, ErrNotFound) {
-		return held, nil
+	text, err := setting(tx, l.setting)
+	if err != nil || text == "" {
+		return held, err
 	}
-	if err == nil {
-		err = json.Unmarshal([]byte(text), &held)
-	}
-	return held, err
+	return held, json.Unmarshal([]byte(text), &held)
 }
 
 func (l *lease) write(tx Tx) error {

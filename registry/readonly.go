@@ -2,7 +2,6 @@ package registry
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/gatehouse-registry/gatehouse/registry/auth"
@@ -34,11 +33,7 @@ func (w writable) Update(ctx context.Context, fn func(Tx) error) error {
 }
 
 func readOnly(tx Tx) (reason string, err error) {
-	reason, err = tx.Setting(readOnlySetting)
-	if errors.Is(err, ErrNotFound) {
-		return "", nil
-	}
-	return reason, err
+	return setting(tx, readOnlySetting)
 }
 
 // ReadOnly says why the registry takes no changes, "" when it takes them.

@@ -115,7 +115,7 @@ func (s *Service) mayManageRobots(ctx context.Context, p auth.Principal, owner s
 func scopesText(scopes []auth.Scope) string {
 	words := make([]string, len(scopes))
 	for i, sc := range scopes {
-		words[i] = scopeText(sc.Repository, sc.Actions)
+		words[i] = RepositoryScope(sc.Repository, sc.Actions...)
 	}
 	return strings.Join(words, " ")
 }

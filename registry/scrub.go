@@ -3,7 +3,6 @@ package registry
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"io"
 	"time"
 
@@ -44,11 +43,8 @@ func (s *Service) Scrub(ctx context.Context, p auth.Principal) (ScrubState, erro
 func (s *Service) scrubState(ctx context.Context) (ScrubState, error) {
 	state := ScrubState{Findings: []Finding{}}
 	err := s.meta.View(ctx, func(tx Tx) error {
-		text, err := tx.Setting(scrubSetting)
-		if errors.Is(err, ErrNotFound) {
-			return nil
-		}
-		if err != nil {
+		text, err := setting(tx, scrubSetting)
+		if err != nil || text == "" {
 			return err
 		}
 		return json.Unmarshal([]byte(text), &state)

@@ -2,7 +2,6 @@ package registry
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
 
@@ -137,20 +136,4 @@ func (s *Service) finishCollection(ctx context.Context) error {
 	defer l.release(ctx)
 	c := &collection{s: s, lease: l, cutoff: s.now(), report: CollectReport{StartedAt: s.now()}}
 	return c.unfinished(ctx)
-}
-
-// timeSetting is a moment that a setting holds, zero when it holds none.
-func timeSetting(tx Tx, key string) (time.Time, error) {
-	text, err := tx.Setting(key)
-	if errors.Is(err, ErrNotFound) {
-		return time.Time{}, nil
-	}
-	if err != nil {
-		return time.Time{}, err
-	}
-	return time.Parse(time.RFC3339Nano, text)
-}
-
-func putTime(tx Tx, key string, at time.Time) error {
-	return tx.PutSetting(key, at.UTC().Format(time.RFC3339Nano))
 }

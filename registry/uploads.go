@@ -59,26 +59,6 @@ func sessionStart(session string) (start time.Time, ok bool) {
 // uploadKeySetting is where the store keeps the key of upload ids, which all replicas share.
 const uploadKeySetting = "upload-key"
 
-// sharedKey is a secret of 32 bytes that the metadata keeps; the first who asks makes it.
-func sharedKey(ctx context.Context, meta MetaStore, setting string) ([]byte, error) {
-	var text string
-	err := meta.Update(ctx, func(tx Tx) (err error) {
-		if text, err = tx.Setting(setting); !errors.Is(err, ErrNotFound) {
-			return err
-		}
-		text = randomHex(sha256.Size)
-		return tx.PutSetting(setting, text)
-	})
-	if err != nil {
-		return nil, err
-	}
-	key, err := hex.DecodeString(text)
-	if err != nil || len(key) != sha256.Size {
-		return nil, fmt.Errorf("setting %s holds no key", setting)
-	}
-	return key, nil
-}
-
 // newUpload makes an upload that lives for Settings.UploadTTL.
 func (s *Service) newUpload(repository, account string) Upload {
 	now := s.now()

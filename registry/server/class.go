@@ -3,6 +3,8 @@ package server
 import (
 	"net/http"
 	"strings"
+
+	"github.com/gatehouse-registry/gatehouse/registry/oci"
 )
 
 // class is a family of routes, the label that metrics, traces and logs carry. There are few of them and their names are
@@ -67,7 +69,7 @@ func ociClass(method, path string) (class, bool) {
 		return classPing, false
 	case rest == "_catalog":
 		return classCatalogue, false
-	case rest == "token":
+	case path == oci.TokenPath:
 		return classToken, false
 	case noun == "uploads":
 		return classUpload, method == http.MethodPatch || method == http.MethodPut || method == http.MethodPost

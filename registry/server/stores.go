@@ -181,14 +181,8 @@ func (s *Server) claimFolder(ctx context.Context, meta registry.MetaStore) error
 	if err != nil {
 		return err
 	}
-	id, claimed := strings.TrimSpace(string(src)), ""
-	err = meta.Update(ctx, func(tx registry.Tx) (err error) {
-		if claimed, err = tx.Setting(folderSetting); !errors.Is(err, registry.ErrNotFound) {
-			return err
-		}
-		claimed = id
-		return tx.PutSetting(folderSetting, id)
-	})
+	id := strings.TrimSpace(string(src))
+	claimed, err := registry.SettledSetting(ctx, meta, folderSetting, func() string { return id })
 	if err == nil && claimed != id {
 		err = fmt.Errorf("blobs: the bytes of this registry lie in another folder than %s (its %s is not %s): name that folder, or move the registry to s3://…",
 			s.config.folder(), folderFile, claimed)

@@ -6,7 +6,6 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"encoding/pem"
-	"errors"
 	"fmt"
 
 	"github.com/gatehouse-registry/gatehouse/registry"
@@ -23,14 +22,7 @@ func OpenShared(ctx context.Context, meta registry.MetaStore) (*Keyring, error) 
 	if err != nil {
 		return nil, fmt.Errorf("signing key: %w", err)
 	}
-	var text string
-	err = meta.Update(ctx, func(tx registry.Tx) (err error) {
-		if text, err = tx.Setting(keySetting); !errors.Is(err, registry.ErrNotFound) {
-			return err
-		}
-		text = string(fresh)
-		return tx.PutSetting(keySetting, text)
-	})
+	text, err := registry.SettledSetting(ctx, meta, keySetting, func() string { return string(fresh) })
 	if err != nil {
 		return nil, fmt.Errorf("signing key: %w", err)
 	}
