@@ -78,6 +78,16 @@ func (s *Service) MountBlob(ctx context.Context, p auth.Principal, repository, f
 	if err := s.mayWrite(ctx, p, repository); err != nil {
 		return false, err
 	}
+	// Whether there is anything to mount is told before the bytes are looked for: what only others hold takes as long as what
+	// nobody does.
+	err = s.meta.View(ctx, func(tx Tx) error {
+		source, err := s.mountSource(tx, p, from, d)
+		ok = !source.Digest.IsZero()
+		return err
+	})
+	if err != nil || !ok {
+		return false, err
+	}
 	if there, err := s.stored(ctx, d); err != nil || !there {
 		return false, err
 	}

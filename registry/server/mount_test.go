@@ -83,3 +83,33 @@ func TestHeadBeyondTheScopes(t *testing.T) {
 	}
 	g.do(call{as: robot, method: http.MethodPost, path: "/v2/alice/base/blobs/uploads/"}).want(t, http.StatusForbidden)
 }
+
+// A blob that only others hold costs a stranger's mount what one that nobody holds does: no transaction that waits for its turn
+// among the writers, which would tell the two apart.
+func TestMountTellsNothingByItsTime(t *testing.T) {
+	g := startGatehouse(t)
+	g.pushBlob("bob", "bob/private", []byte("secret"))
+	g.private("bob", "bob/private")
+	updates := func() string {
+		for line := range strings.Lines(string(g.get("admin", "/metrics").want(t, http.StatusOK).body)) {
+			if strings.HasPrefix(line, `gatehouse_database_seconds_count{operation="update"}`) {
+				return line
+			}
+		}
+		t.Fatal("no count of transactions")
+		return ""
+	}
+	mount := func(content, from string) {
+		t.Helper()
+		before := updates()
+		path := "/v2/alice/x/blobs/uploads/?mount=" + digest.FromBytes([]byte(content)).String() + from
+		g.do(call{as: "alice", method: http.MethodPost, path: path}).want(t, http.StatusAccepted)
+		if after := updates(); after != before {
+			t.Errorf("mount of %q%s wrote: %s became %s", content, from, before, after)
+		}
+	}
+	for _, from := range []string{"", "&from=bob/private"} {
+		mount("secret", from)
+		mount("held by nobody", from)
+	}
+}
