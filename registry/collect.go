@@ -395,15 +395,21 @@ func (c *collection) delete(ctx context.Context, d digest.Digest) error {
 	return c.s.blobs.Delete(ctx, d)
 }
 
-// keepYoung makes a blob that no manifest names yet as young as a pushed one: a client that asks for it before its push, and
-// hears that it is there, names it next. It costs a write only when the blob may be collected soon.
+// keepYoung makes a blob as young as a pushed one: a client that asks for it before its push, and hears that it is there, names
+// it next. The manifest that names it now may go in the meantime. It costs a write only when the blob may be collected soon;
+// a registry that is read-only collects nothing.
 func (s *Service) keepYoung(ctx context.Context, repository string, d digest.Digest) error {
-	var l Link
-	err := s.meta.View(ctx, func(tx Tx) (err error) {
-		l, err = tx.Link(repository, d)
+	var old bool
+	err := s.meta.View(ctx, func(tx Tx) error {
+		l, err := tx.Link(repository, d)
+		if err != nil {
+			return err
+		}
+		reason, err := readOnly(tx)
+		old = reason == "" && s.now().Sub(l.LinkedAt) >= s.set.Collection.Grace/2
 		return err
 	})
-	if err != nil || l.Referenced || s.now().Sub(l.LinkedAt) < s.set.Collection.Grace/2 {
+	if err != nil || !old {
 		return err
 	}
 	return s.meta.Update(ctx, func(tx Tx) error {
@@ -413,4 +419,23 @@ func (s *Service) keepYoung(ctx context.Context, repository string, d digest.Dig
 		}
 		return tx.LinkBlob(repository, have, s.now())
 	})
+}
+
+// keepWaiting is keepYoung for a manifest: what a client hears to be there it does not push again before the index that
+// names it, or the tag. A collection that found it kept by nothing begins to wait anew.
+func (s *Service) keepWaiting(ctx context.Context, repository string, d digest.Digest) error {
+	var loose bool
+	err := s.meta.View(ctx, func(tx Tx) error {
+		m, err := tx.ManifestHolders(repository, d)
+		if err != nil {
+			return err
+		}
+		reason, err := readOnly(tx)
+		loose = reason == "" && !m.LooseSince.IsZero()
+		return err
+	})
+	if err != nil || !loose {
+		return err
+	}
+	return s.meta.Update(ctx, func(tx Tx) error { return tx.MarkLoose(repository, d, time.Time{}) })
 }

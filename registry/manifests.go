@@ -23,7 +23,10 @@ func (s *Service) StatManifest(ctx context.Context, p auth.Principal, repository
 	if errors.Is(err, ErrBlobUnknown) {
 		err = Errorf(ManifestUnknown, "the manifest %s of %s is damaged or missing in the registry's store; push it again", m.Digest, repository)
 	}
-	return m, err
+	if err != nil || ref.Tag != "" { // a tag keeps its manifest
+		return m, err
+	}
+	return m, s.keepWaiting(ctx, repository, m.Digest)
 }
 
 // findManifest finds the row of a manifest, which is remembered.

@@ -27,11 +27,12 @@ func (s *Service) RedirectBlob(ctx context.Context, p auth.Principal, repository
 	if err != nil || desc.Size <= s.set.RedirectOver {
 		return "", err
 	}
-	// What does not lie in the store lies beside its row, or is missing: OpenBlob knows.
-	if _, err := s.blobs.Stat(ctx, d); err != nil {
-		if errors.Is(err, ErrBlobUnknown) {
-			return "", nil
-		}
+	// What does not lie in the store lies beside its row, or is missing or damaged: OpenBlob knows.
+	size, err := s.blobs.Stat(ctx, d)
+	if errors.Is(err, ErrBlobUnknown) || err == nil && size != desc.Size {
+		return "", nil
+	}
+	if err != nil {
 		return "", err
 	}
 	return store.Presign(ctx, d, redirectTTL)

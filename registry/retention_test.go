@@ -224,3 +224,51 @@ func TestPackRepositoriesLoseStrays(t *testing.T) {
 		}
 	})
 }
+
+// TestAskedForStays holds that what a client heard to be there, and so did not push again, is there when the manifest that names
+// it comes: a blob whose manifest went meanwhile, and the child of an index.
+func TestAskedForStays(t *testing.T) {
+	t.Parallel()
+	set := registry.DefaultSettings()
+	set.Retention = []registry.RetentionRule{{Repositories: "**", UntaggedAfter: 24 * time.Hour}}
+	everyEngine(t, set, func(t *testing.T, w *world) {
+		ctx := context.Background()
+		w.must("push", pushImage(ctx, w.other, "alice/app", 1, false))
+		w.must("untag", w.other.DeleteManifest(ctx, root, "alice/app", registry.Reference{Tag: tagOf(1)}))
+		child := image(configOf(1), blobOf(1), digest.Digest{})
+		ref := registry.Reference{Digest: digest.FromBytes(child)}
+		w.collect() // finds that nothing keeps the manifest
+		w.pass(25 * time.Hour)
+
+		if _, err := w.other.StatManifest(ctx, root, "alice/app", ref); err != nil {
+			t.Fatal(err)
+		}
+		w.collect()
+		index := []byte(`{"schemaVersion":2,"mediaType":"` + imageIndex + `","manifests":[{"mediaType":"application/vnd.oci.image.manifest.v1+json","digest":"` +
+			ref.Digest.String() + `","size":` + fmt.Sprint(len(child)) + `}]}`)
+		_, err := w.other.PutManifest(ctx, root, "alice/app", registry.Reference{Tag: "all"}, imageIndex, index)
+		w.must("index", err)
+		w.must("pull of the child", pull(w.other, "alice/app", ref.Digest.String()))
+
+		w.must("untag", w.other.DeleteManifest(ctx, root, "alice/app", registry.Reference{Digest: digest.FromBytes(index)}))
+		w.collect()
+		w.pass(25 * time.Hour)
+		for _, content := range [][]byte{blobOf(1), configOf(1)} {
+			if _, err := w.other.StatBlob(ctx, root, "alice/app", digest.FromBytes(content)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if r := w.collect(); r.Manifests != 1 || r.Links != 0 {
+			t.Errorf("collected %+v, want the manifest and none of the blobs that were asked for", r)
+		}
+		w.must("push by who asked", putManifest(ctx, w.other, "alice/app", "again", image(configOf(1), blobOf(1), digest.FromBytes(index))))
+		w.must("pull", pull(w.other, "alice/app", "again"))
+
+		w.pass(25 * time.Hour)
+		w.must("read-only", registry.SetReadOnly(ctx, w.bare, "for a moment"))
+		if _, err := w.other.StatBlob(ctx, root, "alice/app", digest.FromBytes(blobOf(1))); err != nil {
+			t.Errorf("HEAD of a blob while read-only: %v", err)
+		}
+		w.must("writable", registry.SetReadOnly(ctx, w.bare, ""))
+	})
+}
