@@ -62,7 +62,8 @@ var only = map[string][]string{
 	"os/exec": {"cli", "launchverify", "registry/internal", "scripts/bench", "internal/testservice"},
 	"plugin":  {},
 	// Servers for tests and scripts: no part of the product may start one.
-	module + "/internal/testservice": {"internal/testservice"},
+	module + "/internal/testservice":       {"internal/testservice"},
+	module + "/registry/server/servertest": {},
 }
 
 // never lists what a room must not reach, not even through others.

@@ -2,11 +2,8 @@ package cli
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
-	"errors"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -18,23 +15,23 @@ import (
 	"testing"
 
 	"github.com/gatehouse-registry/gatehouse/digest"
-	"github.com/gatehouse-registry/gatehouse/registry/server"
+	"github.com/gatehouse-registry/gatehouse/registry/server/servertest"
 )
 
 // A server, or somebody in between, that names other digests than those of the bytes is found out: exit 7, and nothing is
 // left behind. Each digest counts: a twin shares the content digest and not the tree digest.
 func TestLyingServer(t *testing.T) {
-	address, token := serveForTest(t)
+	s := servertest.Start(t)
 	other := digest.FromBytes([]byte("other")).String()
 	lie := &liar{}
-	front := httptest.NewServer(lie.inFrontOf(t, address))
+	front := httptest.NewServer(lie.inFrontOf(t, s.URL))
 	t.Cleanup(front.Close)
 	home := t.TempDir()
 	sf := func(dir string, args ...string) (exit int, output string) {
 		t.Helper()
 		t.Chdir(dir)
 		var out bytes.Buffer
-		environ := []string{"GATEHOUSE_HOME=" + home, "GATEHOUSE_SERVER=" + front.URL, "GATEHOUSE_TOKEN=" + token}
+		environ := []string{"GATEHOUSE_HOME=" + home, "GATEHOUSE_SERVER=" + front.URL, "GATEHOUSE_TOKEN=" + s.Token}
 		exit = Main(args, environ, strings.NewReader(""), &out, &out)
 		return exit, out.String()
 	}
@@ -80,31 +77,6 @@ func TestLyingServer(t *testing.T) {
 			}
 		}
 	}
-}
-
-// serveForTest runs a server until the test ends.
-func serveForTest(t *testing.T) (address, token string) {
-	t.Helper()
-	data := t.TempDir()
-	ctx, stop := context.WithCancel(context.Background())
-	s, err := server.Open(ctx, server.Config{Data: data, Listen: "127.0.0.1:0"}, "test", slog.New(slog.DiscardHandler))
-	if err != nil {
-		stop()
-		t.Fatal(err)
-	}
-	served := make(chan error, 1)
-	go func() { served <- s.Run(ctx) }()
-	t.Cleanup(func() {
-		stop()
-		if err := errors.Join(<-served, s.Close()); err != nil {
-			t.Error(err)
-		}
-	})
-	secret, err := os.ReadFile(filepath.Join(data, server.AdminTokenFile))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s.URL(), strings.TrimSpace(string(secret))
 }
 
 // liar stands between client and server and changes fields of what the API says about a plugin.

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -22,7 +21,7 @@ import (
 	"oras.land/oras-go/v2/registry/remote/auth"
 
 	"github.com/gatehouse-registry/gatehouse/launchverify"
-	"github.com/gatehouse-registry/gatehouse/registry/server"
+	"github.com/gatehouse-registry/gatehouse/registry/server/servertest"
 )
 
 // The test program is also the command that the scripts run, and the stage of its launches.
@@ -60,46 +59,29 @@ func TestScripts(t *testing.T) {
 // administrator's token is.
 func setUp(env *testscript.Env) error {
 	data := filepath.Join(env.WorkDir, ".data")
-	ctx, stop := context.WithCancel(context.Background())
-	s, err := server.Open(ctx, server.Config{Data: data, Listen: "127.0.0.1:0"}, "test", slog.New(slog.DiscardHandler))
+	s, stop, err := servertest.Run(data)
 	if err != nil {
-		stop()
 		return err
 	}
-	served := make(chan error, 1)
-	go func() { served <- s.Run(ctx) }()
-	ended := false
-	end := func() error {
-		if ended {
-			return nil
-		}
-		ended = true
-		stop()
-		return errors.Join(<-served, s.Close())
-	}
 	env.Defer(func() {
-		if err := end(); err != nil {
+		if err := stop(); err != nil {
 			env.T().Fatal(err)
 		}
 	})
-	env.Values["end"] = end
-	token, err := os.ReadFile(filepath.Join(data, server.AdminTokenFile))
-	if err != nil {
-		return err
-	}
+	env.Values["stop"] = stop
 	packs, err := filepath.Abs("../testdata/packs")
 	if err != nil {
 		return err
 	}
 	vectors, err := filepath.Abs("../testdata/vectors")
-	env.Vars = append(env.Vars, "SERVER="+s.URL(), "HOST="+strings.TrimPrefix(s.URL(), "http://"), "ADMIN_TOKEN="+strings.TrimSpace(string(token)),
+	env.Vars = append(env.Vars, "SERVER="+s.URL, "HOST="+strings.TrimPrefix(s.URL, "http://"), "ADMIN_TOKEN="+s.Token,
 		"DATA="+data, "PACKS="+packs, "VECTORS="+vectors, "GATEHOUSE_HOME="+filepath.Join(env.WorkDir, ".home"))
 	return err
 }
 
 // stop-server ends the script's server.
 func stopServer(ts *testscript.TestScript, _ bool, _ []string) {
-	ts.Check(ts.Value("end").(func() error)())
+	ts.Check(ts.Value("stop").(func() error)())
 }
 
 // exits CODE COMMAND [ARG...] runs a command and compares its exit code.

@@ -5,11 +5,8 @@ import (
 	"context"
 	"errors"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -21,7 +18,7 @@ import (
 	"github.com/gatehouse-registry/gatehouse/registry/api/wire"
 	"github.com/gatehouse-registry/gatehouse/registry/auth"
 	"github.com/gatehouse-registry/gatehouse/registry/client"
-	"github.com/gatehouse-registry/gatehouse/registry/server"
+	"github.com/gatehouse-registry/gatehouse/registry/server/servertest"
 )
 
 // serve answers every request with a handler and gives a client of it.
@@ -201,36 +198,18 @@ func TestBounds(t *testing.T) {
 
 // A robot signs in with its name and secret, over /api and over the OCI protocol, and may do what its scopes say.
 func TestRobot(t *testing.T) {
-	data := t.TempDir()
-	ctx, stop := context.WithCancel(context.Background())
-	s, err := server.Open(ctx, server.Config{Data: data, Listen: "127.0.0.1:0"}, "test", slog.New(slog.DiscardHandler))
-	if err != nil {
-		stop()
-		t.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- s.Run(ctx) }()
-	defer func() {
-		stop()
-		if err := errors.Join(<-ended, s.Close()); err != nil {
-			t.Error(err)
-		}
-	}()
-	token, err := os.ReadFile(filepath.Join(data, server.AdminTokenFile))
-	if err != nil {
-		t.Fatal(err)
-	}
-	robot, err := connect(t, s.URL(), "admin", strings.TrimSpace(string(token))).CreateRobot(t.Context(), wire.NewRobot{
+	s := servertest.Start(t)
+	robot, err := connect(t, s.URL, "admin", s.Token).CreateRobot(t.Context(), wire.NewRobot{
 		Name: "reader", ExpiresIn: 3600, Scopes: []auth.Scope{{Repository: "admin/app", Actions: []auth.Verb{auth.Pull}}},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	user, err := connect(t, s.URL(), "", robot.Secret).Whoami(t.Context())
+	user, err := connect(t, s.URL, "", robot.Secret).Whoami(t.Context())
 	if err != nil || user.Username != robot.Name {
 		t.Fatalf("whoami of a robot: %+v, %v; want %s", user, err, robot.Name)
 	}
-	c := connect(t, s.URL(), robot.Name, robot.Secret)
+	c := connect(t, s.URL, robot.Name, robot.Secret)
 	absent := digest.FromBytes([]byte("absent"))
 	if _, err := c.FetchManifest(t.Context(), "admin/app", absent); registry.CodeOf(err).Meaning().Status != 404 {
 		t.Errorf("a manifest that is not there, where it may read: %v, want not found", err)
@@ -240,7 +219,7 @@ func TestRobot(t *testing.T) {
 	if _, err := c.Push(t.Context(), "admin/app", "1.0.0", artifact, nil); registry.CodeOf(err).Meaning().Exit != 4 {
 		t.Errorf("a push where it may only read: %v, want a refusal", err)
 	}
-	if _, err := connect(t, s.URL(), robot.Name, "wrong").FetchManifest(t.Context(), "admin/app", absent); registry.CodeOf(err) != registry.Unauthorized {
+	if _, err := connect(t, s.URL, robot.Name, "wrong").FetchManifest(t.Context(), "admin/app", absent); registry.CodeOf(err) != registry.Unauthorized {
 		t.Errorf("a wrong secret: %v, want Unauthorized", err)
 	}
 }

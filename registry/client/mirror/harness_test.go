@@ -2,9 +2,7 @@ package mirror_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -12,8 +10,6 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -22,7 +18,7 @@ import (
 
 	"github.com/gatehouse-registry/gatehouse/digest"
 	"github.com/gatehouse-registry/gatehouse/registry/client/mirror"
-	"github.com/gatehouse-registry/gatehouse/registry/server"
+	"github.com/gatehouse-registry/gatehouse/registry/server/servertest"
 )
 
 // gatehouse is a server that runs over real stores, seen as a client sees it.
@@ -34,26 +30,8 @@ type gatehouse struct {
 
 func start(t *testing.T) *gatehouse {
 	t.Helper()
-	data := t.TempDir()
-	ctx, stop := context.WithCancel(context.Background())
-	s, err := server.Open(ctx, server.Config{Data: data, Listen: "127.0.0.1:0"}, "test", slog.New(slog.DiscardHandler))
-	if err != nil {
-		stop()
-		t.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- s.Run(ctx) }()
-	t.Cleanup(func() {
-		stop()
-		if err := errors.Join(<-ended, s.Close()); err != nil {
-			t.Error(err)
-		}
-	})
-	token, err := os.ReadFile(filepath.Join(data, server.AdminTokenFile))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &gatehouse{t: t, url: s.URL(), token: strings.TrimSpace(string(token))}
+	s := servertest.Start(t)
+	return &gatehouse{t: t, url: s.URL, token: s.Token}
 }
 
 // do makes a request as the administrator and gives the body of an answer with one of the statuses.
