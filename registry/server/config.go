@@ -84,7 +84,7 @@ type Limits struct {
 	ReceiptTTL   time.Duration `yaml:"receipt_ttl" doc:"how long a receipt may launch"`
 
 	Connections   int           `yaml:"connections" doc:"open connections; beyond it a few more are let in, for health checks and to be told 429"`
-	Requests      int           `yaml:"requests" doc:"small requests of one caller (an account, else a network address) at a time; beyond it 429"`
+	Requests      int           `yaml:"requests" doc:"small requests of one caller (an account with its robots, else a network address) at a time; beyond it 429"`
 	Transfers     int           `yaml:"transfers" doc:"requests of one caller that move content at a time; beyond it 429"`
 	RequestRate   float64       `yaml:"request_rate" doc:"requests of one caller a second, over time; 0 sets no such limit"`
 	HeaderTimeout time.Duration `yaml:"header_timeout" doc:"for a request's headers to come"`

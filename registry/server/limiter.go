@@ -108,14 +108,15 @@ func (l *limiter) forget() {
 }
 
 // fair answers TooManyRequests to a caller that has its share already. It stands behind authenticate, so that an account is
-// one caller wherever it asks from; who did not sign in is known by the network.
+// one caller wherever it asks from, together with its robots, of which it may have any number; who did not sign in is known by
+// the network.
 func fair(l *limiter, m *metrics, answer answerFunc) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		e := entryOf(c.Request.Context())
 		if e == nil || e.class == classHealth || e.class == classScrape {
 			return
 		}
-		caller := auth.PrincipalOf(c.Request.Context()).Account
+		caller := auth.PrincipalOf(c.Request.Context()).Namespace()
 		if caller == "" {
 			caller = "@" + callerNetwork(e.remote).String() // no account's name has an @
 		}

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/gatehouse-registry/gatehouse/digest"
+	"github.com/gatehouse-registry/gatehouse/registry/api/wire"
+	"github.com/gatehouse-registry/gatehouse/registry/auth"
 )
 
 // slowUpload is a request whose body the test sends piece by piece.
@@ -122,6 +124,17 @@ func TestRateOfOneCaller(t *testing.T) {
 	for range 3 {
 		g.get("", "/healthz").want(t, http.StatusOK)
 	}
+}
+
+// The robots of an account share what it has: more robots are not more requests.
+func TestRobotsShareTheirOwnersLimits(t *testing.T) {
+	g := startGatehouse(t, func(s *setup) { s.config.Limits.RequestRate = .0001 }) // one, and no more for hours
+	var robot wire.Robot
+	g.send("admin", http.MethodPost, "/api/robots", wire.NewRobot{Owner: "alice", Name: "ci", ExpiresIn: 3600,
+		Scopes: []auth.Scope{scope("alice/**", auth.Pull)}}).want(t, http.StatusCreated).into(t, &robot)
+	g.with(robot.Secret, http.MethodGet, "/v2/").want(t, http.StatusOK)
+	g.get("alice", "/v2/").want(t, http.StatusTooManyRequests)
+	g.get("bob", "/v2/").want(t, http.StatusOK)
 }
 
 // When every connection is taken, a health check is answered still, and others are told why they are not.
