@@ -2,7 +2,6 @@ package testservice
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -22,16 +21,14 @@ const superuser = "gatehouse"
 
 // PostgresServer is a PostgreSQL server with everything at its defaults: what it acknowledges is synced to the disk.
 type PostgresServer struct {
-	folder   *folder
+	instance
 	binaries string // the folder of initdb and postgres
-	port     string
 	password string
-	running  *server
 	made     atomic.Int64 // databases
 }
 
 // shared is the one server of this process.
-var shared = sync.OnceValues(func() (*PostgresServer, error) { return StartPostgres() })
+var shared = sync.OnceValues(StartPostgres)
 
 // Postgres gives the address of a fresh, empty database, which is dropped when the test ends. Tests share one server.
 func Postgres(tb testing.TB) string {
@@ -149,6 +146,7 @@ func StartPostgres() (*PostgresServer, error) {
 		return nil, err
 	}
 	s := &PostgresServer{password: "for-tests-only"}
+	s.launch, s.ask = s.start, s.answers
 	if s.binaries, err = postgresBinaries(); err != nil {
 		return nil, err
 	}
@@ -168,52 +166,17 @@ func StartPostgres() (*PostgresServer, error) {
 
 func (s *PostgresServer) data() string { return filepath.Join(s.folder.path, "data") }
 
-// Start starts the server after a Stop, on the same port.
-func (s *PostgresServer) Start() error {
-	if s.running != nil {
-		return errors.New("the server runs")
-	}
-	var err error
-	if s.port == "" {
-		if s.port, err = freePort(); err != nil {
-			return err
-		}
-	}
-	running, err := s.folder.start("QUIT", filepath.Join(s.binaries, "postgres"), []string{"-D", s.data(), "-p", s.port,
+func (s *PostgresServer) start() (*server, error) {
+	return s.folder.start("QUIT", filepath.Join(s.binaries, "postgres"), []string{"-D", s.data(), "-p", s.port,
 		"-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=", "-c", "max_connections=300", "-c", "log_min_messages=fatal"})
-	if err != nil {
-		return err
-	}
-	if err := running.ready(func(ctx context.Context) error {
-		conn, err := pgx.Connect(ctx, s.address("postgres"))
-		if err == nil {
-			err = conn.Close(ctx)
-		}
-		return err
-	}); err != nil {
-		return err
-	}
-	s.running = running
-	return nil
 }
 
-// Stop ends the server as a crash of it would: at once, its connections cut. What it acknowledged is there after a Start.
-func (s *PostgresServer) Stop() error {
-	if s.running == nil {
-		return errors.New("the server does not run")
+func (s *PostgresServer) answers(ctx context.Context) error {
+	conn, err := pgx.Connect(ctx, s.address("postgres"))
+	if err == nil {
+		err = conn.Close(ctx)
 	}
-	err := s.running.stop()
-	s.running = nil
 	return err
-}
-
-// Close ends the server and removes what it kept.
-func (s *PostgresServer) Close() error {
-	var err error
-	if s.running != nil {
-		err = s.Stop()
-	}
-	return errors.Join(err, os.RemoveAll(s.folder.path), s.folder.lock.Close())
 }
 
 // postgresBinaries finds the folder of the newest server that this machine has, else unpacks one.

@@ -108,12 +108,10 @@ var s3Servers = map[string]func() (*S3Server, error){
 
 // S3Server is a real S3 server.
 type S3Server struct {
+	instance
 	kind    string
-	folder  *folder
-	port    string
 	program string
 	args    func(s *S3Server) []string
-	running *server
 	made    atomic.Int64 // buckets
 }
 
@@ -148,7 +146,8 @@ func startS3(kind, program string, args func(*S3Server) []string) (*S3Server, er
 	if err != nil {
 		return nil, err
 	}
-	s := &S3Server{kind: kind, folder: f, program: program, args: args}
+	s := &S3Server{instance: instance{folder: f}, kind: kind, program: program, args: args}
+	s.launch, s.ask = s.start, s.answers
 	if err := errors.Join(os.Mkdir(s.data(), 0o700), os.Mkdir(filepath.Join(f.path, "attributes"), 0o700)); err != nil {
 		return nil, err
 	}
@@ -159,52 +158,17 @@ func (s *S3Server) data() string { return filepath.Join(s.folder.path, "data") }
 
 func (s *S3Server) endpoint() string { return "http://127.0.0.1:" + s.port }
 
-// Start starts the server after a Stop, on the same port.
-func (s *S3Server) Start() error {
-	if s.running != nil {
-		return errors.New("the server runs")
-	}
-	var err error
-	if s.port == "" {
-		if s.port, err = freePort(); err != nil {
-			return err
-		}
-	}
-	running, err := s.folder.start("KILL", s.program, s.args(s),
+func (s *S3Server) start() (*server, error) {
+	return s.folder.start("KILL", s.program, s.args(s),
 		"ROOT_ACCESS_KEY_ID="+s3AccessKey, "ROOT_SECRET_ACCESS_KEY="+s3SecretKey, "MINIO_ROOT_USER="+s3AccessKey, "MINIO_ROOT_PASSWORD="+s3SecretKey)
-	if err != nil {
-		return err
-	}
-	err = running.ready(func(ctx context.Context) error {
-		client, err := s.client()
-		if err == nil {
-			_, err = client.ListBuckets(ctx)
-		}
-		return err
-	})
+}
+
+func (s *S3Server) answers(ctx context.Context) error {
+	client, err := s.client()
 	if err == nil {
-		s.running = running
+		_, err = client.ListBuckets(ctx)
 	}
 	return err
-}
-
-// Stop ends the server at once, its connections cut. What it acknowledged is there after a Start.
-func (s *S3Server) Stop() error {
-	if s.running == nil {
-		return errors.New("the server does not run")
-	}
-	err := s.running.stop()
-	s.running = nil
-	return err
-}
-
-// Close ends the server and removes what it kept.
-func (s *S3Server) Close() error {
-	var err error
-	if s.running != nil {
-		err = s.Stop()
-	}
-	return errors.Join(err, os.RemoveAll(s.folder.path), s.folder.lock.Close())
 }
 
 func (s *S3Server) client() (*minio.Client, error) {
