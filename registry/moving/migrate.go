@@ -2,6 +2,7 @@ package moving
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"sync"
@@ -41,7 +42,8 @@ type Migrated struct {
 	Lost       []digest.Digest `json:"lost,omitempty"`
 }
 
-// movedSetting is in the settings of a target that a move was finished to: from then on it may have changes of its own.
+// movedSetting is in the settings of a target that a move was finished to: from then on it may have changes of its own. Each
+// move gives it another value, since a registry that is moved on takes that of the move before with it.
 const movedSetting = "moved-here"
 
 // readOnlyReason is what clients of the source are told from the last pass on.
@@ -105,15 +107,27 @@ func (m *migration) check(ctx context.Context) (err error) {
 	if err == nil && target != m.done.RegistryID {
 		return registry.Errorf(registry.Conflict, "the target holds the registry %s, not %s", target, m.done.RegistryID)
 	}
-	return m.to.Meta.View(ctx, func(tx registry.Tx) error {
-		switch _, err := tx.Setting(movedSetting); {
-		case err == nil:
-			return registry.Errorf(registry.Conflict, "the registry was moved to the target already; what was changed there since would be lost")
-		case !errors.Is(err, registry.ErrNotFound):
-			return err
-		}
-		return nil
+	copied, err := movedBy(ctx, m.from.Meta)
+	if err != nil {
+		return err
+	}
+	finished, err := movedBy(ctx, m.to.Meta)
+	if err == nil && finished != "" && finished != copied {
+		err = registry.Errorf(registry.Conflict, "the registry was moved to the target already; what was changed there since would be lost")
+	}
+	return err
+}
+
+// movedBy names the move that was finished to a store, "" when there was none.
+func movedBy(ctx context.Context, meta registry.MetaStore) (move string, err error) {
+	err = meta.View(ctx, func(tx registry.Tx) (err error) {
+		move, err = tx.Setting(movedSetting)
+		return err
 	})
+	if errors.Is(err, registry.ErrNotFound) {
+		return "", nil
+	}
+	return move, err
 }
 
 // round copies every blob of the source that the target lacks, and then the rows.
@@ -207,7 +221,7 @@ func (m *migration) last(ctx context.Context) (err error) {
 		}
 	}
 	return m.to.Meta.Update(ctx, func(tx registry.Tx) error {
-		if err := tx.PutSetting(movedSetting, m.done.RegistryID); err != nil {
+		if err := tx.PutSetting(movedSetting, m.done.RegistryID+" "+rand.Text()); err != nil {
 			return err
 		}
 		return registry.PutReadOnly(tx, "")
@@ -262,8 +276,7 @@ func (m *migration) verifyBlob(ctx context.Context, d digest.Descriptor) error {
 	if err == nil && m.opt.Reread {
 		err = blobstore.Verify(ctx, m.to.Blobs, d)
 	}
-	_, damaged := errors.AsType[*digest.MismatchError](err)
-	if damaged || registry.CodeOf(err) == registry.BlobUnknown {
+	if isLost(err) {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		m.done.Lost = append(m.done.Lost, d.Digest)

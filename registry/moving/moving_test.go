@@ -2,6 +2,7 @@ package moving_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -277,6 +278,35 @@ func TestMigrateLost(t *testing.T) {
 	}
 	if reason, err := registry.ReadOnly(t.Context(), from.meta); err != nil || reason == "" {
 		t.Errorf("the source takes changes: %q, %v", reason, err)
+	}
+}
+
+// A registry that was moved here can be moved on, and that move can be interrupted and taken up; each move ends once.
+func TestMovedOn(t *testing.T) {
+	first, second, third := open(t), openEmpty(t), openEmpty(t)
+	first.put("content")
+	from := moving.Form{Meta: first.meta, Blobs: first.blobs}
+	move := func(from, to moving.Form, finish error) error {
+		_, err := moving.Migrate(t.Context(), from, to, moving.MigrateOptions{Finish: func(context.Context) error { return finish }})
+		return err
+	}
+	cut := errors.New("cut off")
+	for _, step := range []struct {
+		what     string
+		from, to moving.Form
+		finish   error
+		want     func(error) bool
+	}{
+		{"a move", from, second, nil, func(err error) bool { return err == nil }},
+		{"the same again", from, second, nil, func(err error) bool { return registry.CodeOf(err) == registry.Conflict }},
+		{"a move on, interrupted", second, third, cut, func(err error) bool { return errors.Is(err, cut) }},
+		{"a move on, taken up", second, third, nil, func(err error) bool { return err == nil }},
+		{"the same again", second, third, nil, func(err error) bool { return registry.CodeOf(err) == registry.Conflict }},
+		{"a move back onto what is left there", third, second, nil, func(err error) bool { return registry.CodeOf(err) == registry.Conflict }},
+	} {
+		if err := move(step.from, step.to, step.finish); !step.want(err) {
+			t.Errorf("%s: %v", step.what, err)
+		}
 	}
 }
 
