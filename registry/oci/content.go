@@ -20,7 +20,7 @@ const piece = 1 << 20
 // serveContent answers with content, or a range of it, or the news that the client has it. content may be nil for a
 // HEAD. An *os.File reaches the connection by sendfile where the system has that. Errors: RangeInvalid.
 func (h *handler) serveContent(x *exchange, d digest.Descriptor, content io.ReadSeeker) error {
-	header, etag := x.w.Header(), `"`+d.Digest.String()+`"`
+	header, etag := x.w.Header(), etagOf(d.Digest)
 	part := byteRange{length: d.Size}
 	status := http.StatusOK
 	if spec := x.r.Header.Get("Range"); spec != "" && x.r.Method == http.MethodGet && !x.hasIt(etag) && x.rangeApplies(etag) {
@@ -110,6 +110,9 @@ func direct(w http.ResponseWriter) io.Writer {
 		inner = wrapper.Unwrap()
 	}
 }
+
+// etagOf is the entity tag of content: it never changes.
+func etagOf(d digest.Digest) string { return `"` + d.String() + `"` }
 
 // hasIt reports whether If-None-Match names the content: then there is nothing to send.
 func (x *exchange) hasIt(etag string) bool {

@@ -42,6 +42,10 @@ func TestRedirectToStore(t *testing.T) {
 				t.Errorf("the store's address gives %d bytes, want the layer's %d", len(got), len(a.layer))
 			}
 			g.get("bob", blob(a.config)).want(t, http.StatusOK)
+			known := map[string]string{"If-None-Match": `"` + digest.FromBytes(a.layer).String() + `"`}
+			if r := g.do(call{as: "bob", method: http.MethodGet, path: blob(a.layer), header: known}); r.status != http.StatusNotModified {
+				t.Errorf("a blob that the client says it has: status %d, want 304", r.status)
+			}
 			g.do(call{as: "bob", method: http.MethodHead, path: blob(a.layer)}).want(t, http.StatusOK)
 			if got := g.get("bob", "/api/plugins/"+id+"/package").want(t, http.StatusOK).body; string(got) != string(a.layer) {
 				t.Error("the package of the REST interface is not the layer")
