@@ -9,6 +9,7 @@ import (
 
 	"github.com/gatehouse-registry/gatehouse/admission/name"
 	"github.com/gatehouse-registry/gatehouse/registry/auth"
+	"github.com/gatehouse-registry/gatehouse/registry/auth/bearer"
 )
 
 // AdminAccount is the account that a new registry begins with.
@@ -84,6 +85,9 @@ func (s *Service) CreateAccount(ctx context.Context, p auth.Principal, in NewAcc
 	}
 	a := Account{Name: in.Name, Role: in.Role, Email: in.Email, CreatedAt: s.now()}
 	if in.Password != "" {
+		if auth.IsSecret(in.Password) || bearer.LooksLike(in.Password) {
+			return a, Errorf(Invalid, "password: it has the form of a token, and would be taken for one: choose another")
+		}
 		hash, err := auth.HashPassword(in.Password)
 		if err != nil {
 			return a, Errorf(Invalid, "password: %w", err)
