@@ -145,8 +145,8 @@ func checkMediaType(said, mediaType string) error {
 	return nil
 }
 
-// mediaTypeOf is what a document of a media type that the registry does not look into says of itself, "" for nothing.
-func mediaTypeOf(content []byte) string {
+// MediaTypeOf is what the content of a manifest says of its own media type, "" for nothing.
+func MediaTypeOf(content []byte) string {
 	var d struct {
 		MediaType string `json:"mediaType"`
 	}

@@ -113,7 +113,7 @@ func (s *Service) readManifest(repository string, ref Reference, mediaType strin
 		if m.References, err = namedDigests(content); err != nil {
 			return m, document{}, err
 		}
-		return m, document{}, checkMediaType(mediaTypeOf(content), mediaType)
+		return m, document{}, checkMediaType(MediaTypeOf(content), mediaType)
 	}
 	if err := scanDocument(content); err != nil {
 		return m, document{}, err

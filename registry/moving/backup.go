@@ -181,8 +181,7 @@ func (m *maker) content(ctx context.Context, meta registry.MetaStore, made *Mani
 			return nil
 		}
 		err := m.blob(ctx, c.Descriptor)
-		_, damaged := errors.AsType[*digest.MismatchError](err)
-		if damaged || registry.CodeOf(err) == registry.BlobUnknown {
+		if isLost(err) {
 			made.Lost = append(made.Lost, c.Digest)
 			m.opt.Log(fmt.Sprintf("blob %s: %v", c.Digest, err))
 			return nil

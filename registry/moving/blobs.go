@@ -88,6 +88,12 @@ func CheckSmall(ctx context.Context, meta registry.MetaStore) (n int, damaged []
 	}
 }
 
+// isLost reports whether a blob's store does not hold it, or holds other bytes.
+func isLost(err error) bool {
+	_, damaged := errors.AsType[*digest.MismatchError](err)
+	return damaged || registry.CodeOf(err) == registry.BlobUnknown
+}
+
 // copyBlob copies a blob, verified, unless it is there with its size.
 func copyBlob(ctx context.Context, from, to registry.BlobStore, d digest.Descriptor, p Progress) error {
 	if size, err := to.Stat(ctx, d.Digest); err == nil && size == d.Size {

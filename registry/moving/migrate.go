@@ -180,15 +180,14 @@ func (m *migration) blob(ctx context.Context, d digest.Descriptor, copied *int) 
 	return nil
 }
 
-// rows copies the metadata as they are at one moment.
+// rows copies the metadata as they are at one moment. From before the first row on the target takes no changes.
 func (m *migration) rows(ctx context.Context) error {
 	m.opt.Log("rows")
-	m.done.Rows = map[string]int{}
-	err := metastore.Copy(ctx, m.from.Meta, m.to.Meta, func(table string, rows int) { m.done.Rows[table] = rows })
-	if err != nil {
+	if err := registry.SetReadOnly(ctx, m.to.Meta, unfinishedReason); err != nil {
 		return err
 	}
-	return registry.SetReadOnly(ctx, m.to.Meta, unfinishedReason)
+	m.done.Rows = map[string]int{}
+	return metastore.Copy(ctx, m.from.Meta, m.to.Meta, func(table string, rows int) { m.done.Rows[table] = rows })
 }
 
 // last copies what came meanwhile with the source read-only, verifies the target, and opens it for changes.

@@ -2,7 +2,6 @@ package oci
 
 import (
 	"bytes"
-	"encoding/json"
 	"mime"
 	"net/http"
 	"strings"
@@ -84,13 +83,9 @@ func (x *exchange) manifestCreated(m registry.Manifest) {
 // document says. Errors: ManifestInvalid.
 func manifestMediaType(header string, content []byte) (string, error) {
 	if header == "" {
-		var doc struct {
-			MediaType string `json:"mediaType"`
-		}
-		if err := json.Unmarshal(content, &doc); err != nil || doc.MediaType == "" {
+		if header = registry.MediaTypeOf(content); header == "" {
 			return "", registry.Errorf(registry.ManifestInvalid, "the request has no Content-Type and the document no mediaType")
 		}
-		header = doc.MediaType
 	}
 	mediaType, _, err := mime.ParseMediaType(header)
 	if err != nil || !strings.Contains(mediaType, "/") {
