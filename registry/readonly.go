@@ -7,8 +7,8 @@ import (
 	"github.com/gatehouse-registry/gatehouse/registry/auth"
 )
 
-// readOnlySetting holds why the registry takes no writes; "" or none means that it takes them.
-const readOnlySetting = "read-only"
+// ReadOnlySetting is the setting that holds why the registry takes no writes; "" or none means that it takes them.
+const ReadOnlySetting = "read-only"
 
 // readOnlyPatience is what a client is asked to wait for.
 const readOnlyPatience = time.Minute
@@ -33,7 +33,7 @@ func (w writable) Update(ctx context.Context, fn func(Tx) error) error {
 }
 
 func readOnly(tx Tx) (reason string, err error) {
-	return setting(tx, readOnlySetting)
+	return setting(tx, ReadOnlySetting)
 }
 
 // ReadOnly says why the registry takes no changes, "" when it takes them.
@@ -52,7 +52,7 @@ func SetReadOnly(ctx context.Context, meta MetaStore, reason string) error {
 }
 
 // PutReadOnly is SetReadOnly as a part of a change.
-func PutReadOnly(tx Tx, reason string) error { return tx.PutSetting(readOnlySetting, reason) }
+func PutReadOnly(tx Tx, reason string) error { return tx.PutSetting(ReadOnlySetting, reason) }
 
 // ReadOnly is the function of this name for an administrator. Errors: Denied.
 func (s *Service) ReadOnly(ctx context.Context, p auth.Principal) (string, error) {

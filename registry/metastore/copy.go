@@ -26,7 +26,7 @@ const copyPasses = 6
 // moment of the source, which may go on serving; the target must have no other writer. Rows that differ are changed, rows
 // that the source lacks are removed, and rows that are the same are left alone, so that a second run costs little more than
 // reading, and a run that was cut off goes on where it was. The ledger only grows: rows of the target's that the source
-// lacks stay, and one that says otherwise than the source's is an error.
+// lacks stay, and one that says otherwise than the source's is an error. Whether a store is read-only is not copied.
 //
 // The last pass over all tables reads both stores once more and must find every row of the source in the target, equal in
 // every column, and no other: Copy returns nil only then. It is told by progress, which may be nil, how many rows of a

@@ -265,6 +265,9 @@ func TestCopyIsResumed(t *testing.T) {
 	t.Parallel()
 	lite, pg := emptyPair(t)
 	fill(t, lite, "alice")
+	if err := registry.SetReadOnly(t.Context(), pg, "not whole"); err != nil {
+		t.Fatal(err)
+	}
 	for cut := range 25 {
 		ctx, cancel := context.WithCancel(t.Context())
 		steps := 0
@@ -276,6 +279,9 @@ func TestCopyIsResumed(t *testing.T) {
 		cancel()
 		if !errors.Is(err, context.Canceled) && (err != nil || steps > cut) {
 			t.Fatalf("copy that is cut off: %v", err)
+		}
+		if reason, err := registry.ReadOnly(t.Context(), pg); err != nil || reason != "not whole" {
+			t.Fatalf("after a copy that is cut off the target takes changes: %q, %v", reason, err)
 		}
 	}
 	mustCopy(t, lite, pg)

@@ -18,6 +18,7 @@ type table struct {
 	key     []int    // the columns of the primary key, in its order
 	parents []string // the tables that its rows name
 	grows   bool     // whether rows are never changed and never removed
+	own     string   // condition of the rows that belong to the registry; others are the store's own, and not copied
 }
 
 // catalog are an engine's queries about its own tables. goose's table is no part of what is copied.
@@ -70,7 +71,10 @@ func (s *Store) tables(ctx context.Context) (list []*table, err error) {
 
 // describe reads what the catalog says of one table.
 func (t *tx) describe(name string) (*table, error) {
-	described := &table{name: name, grows: name == "ledger"}
+	described := &table{name: name, grows: name == "ledger", own: "true"}
+	if name == "settings" { // a store that is being filled takes no changes, whatever holds of the other
+		described.own = "key <> '" + registry.ReadOnlySetting + "'"
+	}
 	type column struct {
 		name  string
 		place int
@@ -172,13 +176,13 @@ func (t *table) compareKeys(a, b []any) int {
 
 // selectRows is the query of all rows, in the order of the primary key, with the number of its columns.
 func (t *table) selectRows() (string, int) {
-	return `SELECT ` + quoted(t.columns) + ` FROM ` + t.name + ` ORDER BY ` + quoted(t.keyColumns()), len(t.columns)
+	return `SELECT ` + quoted(t.columns) + ` FROM ` + t.name + ` WHERE ` + t.own + ` ORDER BY ` + quoted(t.keyColumns()), len(t.columns)
 }
 
 // selectKeys is the query of all primary keys, in their order, with the number of its columns.
 func (t *table) selectKeys() (string, int) {
 	keys := t.keyColumns()
-	return `SELECT ` + quoted(keys) + ` FROM ` + t.name + ` ORDER BY ` + quoted(keys), len(keys)
+	return `SELECT ` + quoted(keys) + ` FROM ` + t.name + ` WHERE ` + t.own + ` ORDER BY ` + quoted(keys), len(keys)
 }
 
 // quoted lists names of columns.
