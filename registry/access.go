@@ -22,6 +22,10 @@ var ErrInsufficientScope = errors.New("the bearer token was not made for this")
 // ErrInvalidToken is the cause of an Unauthorized error for a bearer token that is not good, or no more.
 var ErrInvalidToken = errors.New("the bearer token is not valid")
 
+// ErrExpiredToken is the ErrInvalidToken of a bearer token that this registry made, and whose time is over. Clients send such
+// ones to learn that they need another: it is no guess.
+var ErrExpiredToken = fmt.Errorf("%w any more: its time is over", ErrInvalidToken)
+
 // UnknownRepository is the answer about a repository that does not exist, or that the caller may not know of.
 func UnknownRepository(repository string) *Error {
 	return Errorf(NameUnknown, "there is no repository %.300q", repository)

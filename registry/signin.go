@@ -80,7 +80,11 @@ func (s *Service) signedIn(ctx context.Context, key rowKey, read func(Tx) (signe
 func (s *Service) authenticateBearer(ctx context.Context, token string) (auth.Principal, error) {
 	claims, err := s.verifyBearer(token)
 	if err != nil {
-		return auth.Principal{}, &Error{Code: Unauthorized, Message: "the bearer token is not valid, or no more", Err: ErrInvalidToken}
+		cause := ErrInvalidToken
+		if errors.Is(err, bearer.ErrExpired) {
+			cause = ErrExpiredToken
+		}
+		return auth.Principal{}, &Error{Code: Unauthorized, Message: "the bearer token is not valid, or no more", Err: cause}
 	}
 	p, err := s.claimed(ctx, claims)
 	p.Grant = &auth.Grant{Scopes: claims.Scopes, Catalogue: claims.Catalogue}

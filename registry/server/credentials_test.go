@@ -102,3 +102,24 @@ func TestNoWayRoundSignIn(t *testing.T) {
 		}
 	}
 }
+
+// Many clients behind one address find out at once that their bearer tokens' time is over, and each is told so: only the 401
+// has them fetch another. What nobody was ever given is slowed down all the same.
+func TestExpiredBearersAreNoGuesses(t *testing.T) {
+	g := startGatehouse(t)
+	token := g.bearerFor("alice", "repository:alice/x:pull").Token
+	g.ahead.Store(int64(10 * time.Minute))
+	for i := range 100 {
+		if r := g.with(token, http.MethodGet, "/v2/"); r.status != http.StatusUnauthorized || !strings.Contains(r.header.Get("WWW-Authenticate"), "invalid_token") {
+			t.Fatalf("request %d with a token that has expired: status %d, %s", i, r.status, r.header.Get("WWW-Authenticate"))
+		}
+	}
+	slowed := false
+	for range 100 {
+		slowed = slowed || g.with(token+"x", http.MethodGet, "/v2/").status == http.StatusTooManyRequests
+	}
+	if !slowed {
+		t.Error("a hundred requests with a forged token were not slowed down")
+	}
+	g.with(g.bearerFor("alice", "repository:alice/x:pull").Token, http.MethodGet, "/v2/").want(t, http.StatusOK)
+}

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"net/http"
 	"net/netip"
 	"sync"
@@ -80,7 +81,8 @@ func (f *failedSignIns) more(network netip.Addr, now time.Time) bool {
 	return !l.AllowN(now, 1)
 }
 
-// refuseSignIn is the answer to a credential that is not valid. The first ones are recorded.
+// refuseSignIn is the answer to a credential that is not valid. The first ones are recorded. A bearer token whose time is over
+// does not count: many clients behind one address may find that out at once, and only the 401 has them fetch another.
 func (f *failedSignIns) refuseSignIn(svc *registry.Service, r *http.Request, cause error) error {
 	if registry.CodeOf(cause) != registry.Unauthorized {
 		return cause
@@ -89,7 +91,7 @@ func (f *failedSignIns) refuseSignIn(svc *registry.Service, r *http.Request, cau
 	if e := entryOf(r.Context()); e != nil {
 		network = callerNetwork(e.remote)
 	}
-	if f.more(network, time.Now()) {
+	if !errors.Is(cause, registry.ErrExpiredToken) && f.more(network, time.Now()) {
 		return &registry.Error{Code: registry.TooManyRequests, Message: "too many requests with a credential that is not valid", RetryAfter: time.Second}
 	}
 	account, _, _ := r.BasicAuth()

@@ -41,6 +41,9 @@ type Claims struct {
 // ErrToken says that a text is no token of this registry, or none that is still good.
 var ErrToken = errors.New("the bearer token is not valid")
 
+// ErrExpired is the ErrToken of one that is genuine, and was good before.
+var ErrExpired = fmt.Errorf("%w: it has expired", ErrToken)
+
 // Key signs tokens and checks them: 32 random bytes.
 type Key []byte
 
@@ -68,7 +71,7 @@ func (k Key) Sign(c Claims, audience string, now time.Time, ttl time.Duration) (
 }
 
 // Verify reads a token that is for the audience and the use, and good now. Replicas' clocks may differ by a minute.
-// Errors: ErrToken.
+// Errors: ErrToken, of which ErrExpired is one.
 func (k Key) Verify(token, audience string, use Use, now time.Time) (Claims, error) {
 	if len(token) > maxToken {
 		return Claims{}, ErrToken
@@ -86,8 +89,15 @@ func (k Key) Verify(token, audience string, use Use, now time.Time) (Claims, err
 		return Claims{}, ErrToken
 	}
 	expected := jwt.Expected{Issuer: audience, AnyAudience: jwt.Audience{audience}, Subject: ours.Gatehouse.Account, Time: now}
-	if err := standard.ValidateWithLeeway(expected, skew); err != nil || !now.Before(standard.Expiry.Time()) || ours.Gatehouse.Use != use {
+	expired := !now.Before(standard.Expiry.Time())
+	if expired {
+		expected.Time = standard.Expiry.Time() // all else must be right then
+	}
+	switch err := standard.ValidateWithLeeway(expected, skew); {
+	case err != nil || ours.Gatehouse.Use != use:
 		return Claims{}, ErrToken
+	case expired:
+		return Claims{}, ErrExpired
 	}
 	ours.Gatehouse.Expires = standard.Expiry.Time()
 	return ours.Gatehouse, nil

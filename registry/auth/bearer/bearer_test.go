@@ -34,6 +34,18 @@ func TestSignAndVerify(t *testing.T) {
 	if diff := cmp.Diff(claims, got, cmpopts.EquateApproxTime(0)); err != nil || diff != "" {
 		t.Fatalf("%v (-want +got):\n%s", err, diff)
 	}
+	if _, err := k.Verify(token, "registry", Access, now.Add(time.Hour)); !errors.Is(err, ErrExpired) {
+		t.Errorf("a genuine token an hour later: %v, want ErrExpired", err)
+	}
+	for _, verify := range []func() (Claims, error){
+		func() (Claims, error) { return k.Verify(token, "other", Access, now.Add(time.Hour)) },
+		func() (Claims, error) { return k.Verify(token, "registry", Refresh, now.Add(time.Hour)) },
+		func() (Claims, error) { return newKey().Verify(token, "registry", Access, now.Add(time.Hour)) },
+	} {
+		if _, err := verify(); !errors.Is(err, ErrToken) || errors.Is(err, ErrExpired) {
+			t.Errorf("what never was good, an hour later: %v, want ErrToken alone", err)
+		}
+	}
 	for what, verify := range map[string]func() (Claims, error){
 		"expired":          func() (Claims, error) { return k.Verify(token, "registry", Access, now.Add(5*time.Minute)) },
 		"not yet":          func() (Claims, error) { return k.Verify(token, "registry", Access, now.Add(-2*time.Minute)) },
