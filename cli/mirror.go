@@ -92,10 +92,7 @@ func (a app) runMirror(ctx context.Context, from, to string, f mirrorFlags) erro
 	}
 	bar := a.env.transfer("mirror", 0)
 	defer bar.end()
-	opt.Found, opt.Moved = bar.grow, func(n int64) { bar.moved(n, false) }
-	if !a.env.Terminal {
-		opt.Log = func(line string) { fmt.Fprintln(a.env.Err, "sf:", printable(line)) }
-	}
+	opt.Log, opt.Found, opt.Moved = a.logLine, bar.grow, func(n int64) { bar.moved(n, false) }
 	report, err := mirror.Run(ctx, src, dst, opt)
 	bar.end()
 	if err != nil && !a.opt.json {

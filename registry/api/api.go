@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 
 	"github.com/gin-gonic/gin"
@@ -25,10 +26,14 @@ import (
 type API struct {
 	svc     *registry.Service
 	version string // of this server
+	log     *slog.Logger
 }
 
-// New makes the handlers over a service. version is what GET /api/version answers.
-func New(svc *registry.Service, version string) *API { return &API{svc: svc, version: version} }
+// New makes the handlers over a service. version is what GET /api/version answers; log takes what fails when its answer has
+// begun.
+func New(svc *registry.Service, version string, log *slog.Logger) *API {
+	return &API{svc: svc, version: version, log: log}
+}
 
 // Handler is a gin handler that returns its error.
 type Handler func(*gin.Context) error

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gatehouse-registry/gatehouse/registry"
 	"github.com/gatehouse-registry/gatehouse/registry/api/wire"
+	"github.com/gatehouse-registry/gatehouse/registry/httperr"
 )
 
 const (
@@ -25,7 +26,7 @@ func (a *API) Collect(c *gin.Context) error {
 		return err
 	}
 	told := 0
-	return stream(c, func(ctx context.Context, s *lines) (wire.UpkeepLine, error) {
+	return a.stream(c, func(ctx context.Context, s *lines) (wire.UpkeepLine, error) {
 		all := 0
 		report, err := a.svc.Collect(ctx, caller(c), registry.CollectOptions{DryRun: in.DryRun, Each: func(r registry.Removal) error {
 			if all++; all > maxRemovals {
@@ -44,7 +45,7 @@ func (a *API) Fsck(c *gin.Context) error {
 	if err := decodeStrict(c, &in); err != nil {
 		return err
 	}
-	return stream(c, func(ctx context.Context, s *lines) (wire.UpkeepLine, error) {
+	return a.stream(c, func(ctx context.Context, s *lines) (wire.UpkeepLine, error) {
 		report, err := a.svc.FsckFrom(ctx, caller(c), in.From, registry.FsckOptions{
 			Each:     func(f registry.Finding) error { return s.write(wire.UpkeepLine{Finding: &f}) },
 			Progress: func(r registry.FsckReport) { s.alive(wire.UpkeepLine{Progress: &r}) },
@@ -156,7 +157,7 @@ func (s *lines) beat() error {
 
 // stream answers with the lines that work writes and the one that it ends with. Who stops listening ends the work. An error
 // before the first line is an ordinary answer; a later one is the last line.
-func stream(c *gin.Context, work func(context.Context, *lines) (wire.UpkeepLine, error)) error {
+func (a *API) stream(c *gin.Context, work func(context.Context, *lines) (wire.UpkeepLine, error)) error {
 	ctx, cancel := context.WithCancel(c.Request.Context())
 	defer cancel()
 	s := &lines{c: c}
@@ -188,11 +189,7 @@ func stream(c *gin.Context, work func(context.Context, *lines) (wire.UpkeepLine,
 		if s.last.IsZero() {
 			return err
 		}
-		code := registry.CodeOf(err)
-		message := err.Error()
-		if code == registry.Internal {
-			message = code.Meaning().Text
-		}
+		code, message := httperr.Late(c.Request, a.log, err)
 		last = wire.UpkeepLine{Error: &wire.UpkeepError{Code: code, Message: message}}
 	}
 	return s.write(last)

@@ -44,30 +44,49 @@ const (
 // is the server's fault.
 func Write(w http.ResponseWriter, r *http.Request, log *slog.Logger, form Form, err error) {
 	a := newAnswer(err)
-	if a.code == registry.Internal && errors.Is(r.Context().Err(), context.Canceled) {
+	if a.unheard(r) {
 		log.DebugContext(r.Context(), "client gone", "status", statusClientGone, "method", r.Method, "path", r.URL.Path, "err", err)
 		w.WriteHeader(statusClientGone)
 		return
 	}
 	a.showDecision = readsDecisions(r)
-	id := RequestID(r.Context())
-	if a.code == registry.Internal {
-		if id == "" {
-			id = NewRequestID()
-		}
-		a.message += " (request " + id + ")"
-	}
-	a.requestID = id
-	if a.ours() {
-		log.ErrorContext(r.Context(), "request failed", "status", a.status, "code", string(a.code), "method", r.Method,
-			"path", r.URL.Path, "request", id, "err", err, "cause", hiddenCause(err))
-	}
-	head(w.Header(), a, id)
+	a.record(r, log, err)
+	head(w.Header(), a, a.requestID)
 	if a.status == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", challenge(r.Context(), form, err))
 	}
 	w.WriteHeader(a.status)
 	w.Write(a.body(form)) // a client that is gone is no fault of ours
+}
+
+// Late is what an error says that comes when its answer has begun: its code and public text, for the answer's last line. log
+// takes the cause as in Write.
+func Late(r *http.Request, log *slog.Logger, err error) (registry.Code, string) {
+	a := newAnswer(err)
+	if !a.unheard(r) {
+		a.record(r, log, err)
+	}
+	return a.code, a.message
+}
+
+// unheard reports whether the error is that nobody waits for the answer any more.
+func (a answer) unheard(r *http.Request) bool {
+	return a.code == registry.Internal && errors.Is(r.Context().Err(), context.Canceled)
+}
+
+// record gives the answer the request's id, and logs what an operator must hear of.
+func (a *answer) record(r *http.Request, log *slog.Logger, err error) {
+	a.requestID = RequestID(r.Context())
+	if a.code == registry.Internal {
+		if a.requestID == "" {
+			a.requestID = NewRequestID()
+		}
+		a.message += " (request " + a.requestID + ")"
+	}
+	if a.ours() {
+		log.ErrorContext(r.Context(), "request failed", "status", a.status, "code", string(a.code), "method", r.Method,
+			"path", r.URL.Path, "request", a.requestID, "err", err, "cause", hiddenCause(err))
+	}
 }
 
 // head sets the headers of an answer, and removes those of the success that did not come about.

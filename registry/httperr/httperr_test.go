@@ -268,3 +268,22 @@ func TestDetailThatIsNoJSON(t *testing.T) {
 		}
 	}
 }
+
+// An error that comes when its answer has begun says what an answer of its own would say, and its cause is logged once.
+func TestLate(t *testing.T) {
+	r := httptest.NewRequest(http.MethodPost, "/api/gc", nil)
+	r = r.WithContext(httperr.WithRequestID(r.Context(), "r-1"))
+	var log bytes.Buffer
+	to := slog.New(slog.NewTextHandler(&log, nil))
+	code, message := httperr.Late(r, to, errors.New("disk /secret broke"))
+	if code != registry.Internal || !strings.Contains(message, "r-1") || strings.Contains(message, "secret") {
+		t.Errorf("an internal error: %s %q, want INTERNAL with the request's id and no cause", code, message)
+	}
+	if lines := log.String(); strings.Count(lines, "disk /secret broke") != 1 {
+		t.Errorf("log %q, want the cause once", lines)
+	}
+	log.Reset()
+	if code, message = httperr.Late(r, to, registry.Errorf(registry.Conflict, "it runs already")); code != registry.Conflict || message != "it runs already" || log.Len() > 0 {
+		t.Errorf("a conflict: %s %q, log %q; want it as it is, and nothing logged", code, message, log.String())
+	}
+}

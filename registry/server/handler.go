@@ -33,7 +33,7 @@ func (s *Server) newHandler() (*observer, error) {
 	if err := engine.SetTrustedProxies(nil); err != nil { // package server does that itself, for net/http handlers too
 		return nil, err
 	}
-	a := api.New(s.svc, s.version)
+	a := api.New(s.svc, s.version, s.log)
 	answer := func(form httperr.Form, c *gin.Context, err error) {
 		httperr.Write(c.Writer, c.Request, s.log, form, err)
 		c.Abort()
