@@ -195,12 +195,22 @@ func (s *Service) readContent(ctx context.Context, d digest.Descriptor) ([]byte,
 		}
 	}
 	content, err := s.readStored(ctx, d)
-	if damaged(err) { // a read can go wrong, and a push may have mended it since
-		if content, err = s.readStored(ctx, d); damaged(err) {
-			s.setAside(ctx, d, err)
-		}
+	if damaged(err) {
+		content, err = s.readAgain(ctx, d)
 	}
 	return content, s.lost(ctx, d.Digest, err)
+}
+
+// readAgain reads what was found damaged: a read can go wrong, and a push may have mended it since. What is damaged is set aside;
+// one request does so at a time, so that none takes away what another one's client has just stored.
+func (s *Service) readAgain(ctx context.Context, d digest.Descriptor) ([]byte, error) {
+	s.upkeep.aside.Lock()
+	defer s.upkeep.aside.Unlock()
+	content, err := s.readStored(ctx, d)
+	if damaged(err) {
+		s.setAside(ctx, d, err)
+	}
+	return content, err
 }
 
 // readStored reads a few bytes of the BlobStore. Errors: ErrBlobUnknown, *digest.MismatchError.

@@ -27,6 +27,8 @@ type upkeep struct {
 	once  sync.Once
 	id    string
 
+	aside sync.Mutex // held by a request that sets damaged bytes aside
+
 	mu    sync.Mutex
 	stats Stats
 }

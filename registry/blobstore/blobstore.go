@@ -10,6 +10,7 @@
 package blobstore
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -108,7 +109,15 @@ func (s *Store) Open(ctx context.Context, d digest.Digest) (registry.Blob, int64
 	return blob, size, blobError(d, err)
 }
 
-// Put implements registry.BlobStore. The bytes of a blob that is already there are verified, not written.
+// Unchecked is a Backend on a medium that does not itself notice when bytes change, and where reading costs little. A Put of
+// what is there then compares the two: whoever is told that a blob is stored must not get it from bytes that are damaged.
+type Unchecked interface {
+	Backend
+	Unchecked()
+}
+
+// Put implements registry.BlobStore. The bytes of a blob that is already there are verified, not written. Where those that are
+// there turn out to be damaged they are set aside, and the Put fails with Unavailable: the next one stores good ones.
 func (s *Store) Put(ctx context.Context, want digest.Descriptor, r io.Reader) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -118,12 +127,51 @@ func (s *Store) Put(ctx context.Context, want digest.Descriptor, r io.Reader) er
 	}
 	verified := digest.NewReader(&source{ctx: ctx, r: r}, want)
 	if size, err := s.backend.Stat(ctx, want.Digest); err == nil && size == want.Size {
-		if _, err := io.Copy(io.Discard, verified); err != nil {
+		if err := s.putAgain(ctx, want.Digest, verified); err != nil {
 			return err
 		}
 		return removedMeanwhile(want.Digest, s.backend.Settle(ctx, want.Digest))
 	}
 	return removedMeanwhile(want.Digest, s.backend.Put(ctx, want, verified))
+}
+
+// putAgain reads what is put in the place of a blob of the same size.
+func (s *Store) putAgain(ctx context.Context, d digest.Digest, verified io.Reader) error {
+	if _, unchecked := s.backend.(Unchecked); !unchecked {
+		_, err := io.Copy(io.Discard, verified)
+		return err
+	}
+	old, _, err := s.backend.Open(ctx, d)
+	if err != nil {
+		return removedMeanwhile(d, err)
+	}
+	same, err := alike(verified, old)
+	if err := errors.Join(err, old.Close()); err != nil || same {
+		return err
+	}
+	if err := s.backend.Quarantine(ctx, d); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return &registry.Error{Code: registry.Unavailable, RetryAfter: time.Second,
+		Message: fmt.Sprintf("the store held damaged bytes as blob %s, which are set aside now: store it again", d)}
+}
+
+// alike reads good to its end and reports whether old gives the same bytes.
+func alike(good, old io.Reader) (bool, error) {
+	same, ours, theirs := true, make([]byte, 64<<10), make([]byte, 64<<10)
+	for {
+		n, err := good.Read(ours)
+		if same && n > 0 {
+			_, short := io.ReadFull(old, theirs[:n])
+			same = short == nil && bytes.Equal(ours[:n], theirs[:n])
+		}
+		if err == io.EOF {
+			return same, nil
+		}
+		if err != nil {
+			return same, err
+		}
+	}
 }
 
 // Delete implements registry.BlobStore.

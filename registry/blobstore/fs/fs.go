@@ -58,7 +58,10 @@ type folder struct {
 	shards map[string]bool // the blob folders that are known to be durable
 }
 
-var _ blobstore.Backend = (*folder)(nil)
+var _ blobstore.Unchecked = (*folder)(nil)
+
+// Unchecked implements blobstore.Unchecked.
+func (f *folder) Unchecked() {}
 
 // Open opens the store in the folder dir, makes it when it is missing, and removes what a crash left in tmp. One process
 // at a time may have it open: another Open fails with Conflict. Upload sessions of an earlier process stay.

@@ -3,6 +3,7 @@ package fs_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -197,6 +198,29 @@ func TestDamagedBlobIsReplaced(t *testing.T) {
 	}
 	if err := blobstore.Verify(ctx, store, want); err != nil {
 		t.Errorf("after the put: %v", err)
+	}
+
+	// Of the same size: the first put finds it out and says so, never that the blob is stored.
+	if err := errors.Join(os.Chmod(path, 0o600), os.WriteFile(path, []byte("cOntent"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if err := put(); registry.CodeOf(err) != registry.Unavailable {
+		t.Errorf("put of what is there with other bytes: %v, want Unavailable", err)
+	}
+	if aside, err := os.ReadFile(filepath.Join(dir, "quarantine", "sha256-"+want.Digest.Hex())); err != nil || string(aside) != "cOntent" {
+		t.Errorf("set aside: %q, %v", aside, err)
+	}
+	if err := put(); err != nil {
+		t.Fatal(err)
+	}
+	if err := blobstore.Verify(ctx, store, want); err != nil {
+		t.Errorf("after the second put: %v", err)
+	}
+	if err := store.Put(ctx, want, bytes.NewReader([]byte("cOntent"))); err == nil {
+		t.Error("a put of wrong bytes over good ones is taken")
+	}
+	if err := blobstore.Verify(ctx, store, want); err != nil {
+		t.Errorf("after wrong bytes: %v", err)
 	}
 }
 
