@@ -147,8 +147,14 @@ func (s *Service) changeAccount(ctx context.Context, p auth.Principal, name, act
 		if a, err = tx.Account(name); err != nil {
 			return notFound(err, "account %.100q does not exist", name)
 		}
+		before := a
 		if err := change(&a); err != nil {
 			return err
+		}
+		if administers(before) && !administers(a) {
+			if err := checkOtherAdministrator(tx, name); err != nil {
+				return err
+			}
 		}
 		if err := tx.UpdateAccount(a); err != nil {
 			return err
@@ -158,7 +164,20 @@ func (s *Service) changeAccount(ctx context.Context, p auth.Principal, name, act
 	return a, err
 }
 
-// SetRole changes an account's role. Errors: Denied, NotFound, Invalid, Conflict for one's own account.
+// administers reports whether an account may administer the registry.
+func administers(a Account) bool { return a.Role == auth.Admin && !a.Disabled && !isRobot(a.Name) }
+
+// checkOtherAdministrator keeps the registry one: two administrators may be at each other's account at the same time.
+func checkOtherAdministrator(tx Tx, name string) error {
+	accounts, err := tx.Accounts()
+	if err == nil && !slices.ContainsFunc(accounts, func(a Account) bool { return a.Name != name && administers(a) }) {
+		err = Errorf(Conflict, "account %s is the last administrator; make another one first", name)
+	}
+	return err
+}
+
+// SetRole changes an account's role. Errors: Denied, NotFound, Invalid, Conflict for one's own account and for the last
+// administrator.
 func (s *Service) SetRole(ctx context.Context, p auth.Principal, name string, role auth.Role) (Account, error) {
 	return s.changeAccount(ctx, p, name, "account.role", string(role), func(a *Account) error {
 		if !role.Valid() {
@@ -172,7 +191,8 @@ func (s *Service) SetRole(ctx context.Context, p auth.Principal, name string, ro
 	})
 }
 
-// SetDisabled locks an account out, or lets it in again. Errors: Denied, NotFound, Conflict for one's own account.
+// SetDisabled locks an account out, or lets it in again. Errors: Denied, NotFound, Conflict for one's own account and for the
+// last administrator.
 func (s *Service) SetDisabled(ctx context.Context, p auth.Principal, name string, disabled bool) (Account, error) {
 	action := "account.enable"
 	if disabled {

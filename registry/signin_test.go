@@ -93,3 +93,33 @@ func replicaOf(t *testing.T, meta registry.MetaStore, now time.Time) *registry.S
 	}
 	return s
 }
+
+// TestAnAdministratorRemains has two administrators at each other's account: both were asked who they are before either change.
+func TestAnAdministratorRemains(t *testing.T) {
+	_, meta := newCaching(t, true)
+	s := replicaOf(t, meta, time.Now())
+	ctx := t.Context()
+	if _, err := s.Bootstrap(ctx, func(secret string) (string, error) { return secret, nil }); err != nil {
+		t.Fatal(err)
+	}
+	first := auth.Principal{Account: registry.AdminAccount, Role: auth.Admin}
+	if _, err := s.CreateAccount(ctx, first, registry.NewAccount{Name: "second", Role: auth.Admin}); err != nil {
+		t.Fatal(err)
+	}
+	second := auth.Principal{Account: "second", Role: auth.Admin}
+	if _, err := s.SetRole(ctx, first, "second", auth.Viewer); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.SetRole(ctx, second, registry.AdminAccount, auth.Viewer); registry.CodeOf(err) != registry.Conflict {
+		t.Errorf("the last administrator's role: %v, want Conflict", err)
+	}
+	if _, err := s.SetDisabled(ctx, second, registry.AdminAccount, true); registry.CodeOf(err) != registry.Conflict {
+		t.Errorf("the last administrator disabled: %v, want Conflict", err)
+	}
+	if _, err := s.SetRole(ctx, first, "second", auth.Admin); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.SetDisabled(ctx, first, "second", true); err != nil {
+		t.Errorf("one of two administrators disabled: %v", err)
+	}
+}
