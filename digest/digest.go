@@ -6,6 +6,7 @@
 package digest
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"crypto/sha512"
 	"encoding/hex"
@@ -215,7 +216,13 @@ func (v *Reader) mismatch() error {
 	}
 }
 
+// room is how many bytes ReadAll makes room for before any came: a size is only what somebody said.
+const room = 64 << 10
+
 // ReadAll reads at most want.Size bytes of r and verifies them.
 func ReadAll(r io.Reader, want Descriptor) ([]byte, error) {
-	return io.ReadAll(NewReader(r, want))
+	// One more than comes, so that the end is read without growing.
+	b := bytes.NewBuffer(make([]byte, 0, min(max(want.Size, 0), room)+bytes.MinRead))
+	_, err := b.ReadFrom(NewReader(r, want))
+	return b.Bytes(), err
 }

@@ -193,7 +193,11 @@ func (s *Service) AppendUpload(ctx context.Context, p auth.Principal, repository
 // follows means that the bytes are on disk and the row committed. A body that brings the whole blob never makes a session,
 // so that a client whose connection broke may send it again. Errors: as AppendUpload, and DigestInvalid.
 func (s *Service) FinishUpload(ctx context.Context, p auth.Principal, repository, id string, c Chunk, d digest.Digest) (digest.Descriptor, error) {
-	u, err := s.findUpload(ctx, p, repository, id)
+	find, later := s.findUpload, c.Size > 0 && c.Size <= smallContent
+	if later {
+		find = s.ownUpload // linkBlob asks whether it is open, and keeps nothing else
+	}
+	u, err := find(ctx, p, repository, id)
 	if err != nil {
 		return digest.Descriptor{}, err
 	}
@@ -205,6 +209,12 @@ func (s *Service) FinishUpload(ctx context.Context, p auth.Principal, repository
 	if err != nil {
 		return digest.Descriptor{}, err
 	}
+	whole := held == 0 && c.Offset <= 0 && c.Size >= 0
+	if later && !whole {
+		if err := s.meta.View(ctx, func(tx Tx) error { return stillOpen(tx, u) }); err != nil {
+			return digest.Descriptor{}, err
+		}
+	}
 	if !began && (c.Size == 0 || c.Offset > 0) {
 		switch got, err := s.storedBefore(ctx, u, d); {
 		case err != nil:
@@ -214,7 +224,6 @@ func (s *Service) FinishUpload(ctx context.Context, p auth.Principal, repository
 		}
 	}
 	var got content
-	whole := held == 0 && c.Offset <= 0 && c.Size >= 0
 	if whole {
 		got, err = s.takeBlob(ctx, digest.Descriptor{Digest: d, Size: c.Size}, c.Body)
 	} else {
@@ -289,6 +298,11 @@ func (s *Service) takeBlob(ctx context.Context, want digest.Descriptor, r io.Rea
 // linkBlob makes a blob one of the repository and closes the upload it came by, if any.
 func (s *Service) linkBlob(ctx context.Context, p auth.Principal, repository string, blob content, u *Upload) error {
 	return s.commitContent(ctx, []content{blob}, s.charged(repository, func(tx Tx) error {
+		if u != nil {
+			if err := stillOpen(tx, *u); err != nil {
+				return err
+			}
+		}
 		if err := s.ensureRepository(tx, repository); err != nil {
 			return err
 		}

@@ -40,6 +40,7 @@ const (
 	tokenRow // from here on what says who may do what (MetaStore.AccessGeneration)
 	credentialRow
 	accessRow
+	limitRow
 )
 
 // rowKey names a value that is read of the store: its kind and up to two names.
@@ -98,6 +99,21 @@ func (c *cache[K, V]) put(key K, value V, bytes int) {
 		_, oldest, _ := c.lru.RemoveOldest()
 		c.bytes -= oldest.bytes
 	}
+}
+
+// clear forgets everything.
+func (c *cache[K, V]) clear() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lru.Purge()
+	c.bytes = 0
+}
+
+// Rest gives back what is only remembered to be fast, for a registry that nobody asks anything.
+func (s *Service) Rest() {
+	s.rows.clear()
+	s.bytes.clear()
+	s.verified.clear()
 }
 
 // cached gives what read finds in a View, or found in one that is still true. size is what a value takes in bytes. The value

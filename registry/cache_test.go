@@ -273,3 +273,24 @@ func TestReadsCostTheSameAmongManyTags(t *testing.T) {
 		}
 	}
 }
+
+// A registry that rested remembers nothing, answers as before, and remembers again.
+func TestRestForgets(t *testing.T) {
+	s, meta := newCaching(t, false)
+	tag(t, s, "v", 1)
+	ask := func(want int64) {
+		t.Helper()
+		before := meta.views.Load()
+		if n, code := read(s, "v"); n != 1 {
+			t.Fatal(code)
+		}
+		if got := meta.views.Load() - before; (got > 0) != (want > 0) {
+			t.Errorf("a read asked the store %d times, want %d or so", got, want)
+		}
+	}
+	ask(2)
+	ask(0)
+	s.Rest()
+	ask(2)
+	ask(0)
+}

@@ -26,6 +26,9 @@ func (s *Service) limitOf(u OwnerUsage) Quota {
 // What adds nothing is never refused, however much an owner holds already.
 func (s *Service) charged(repository string, fn func(Tx) error) func(Tx) error {
 	return func(tx Tx) error {
+		if s.unlimited(repository) {
+			return fn(tx)
+		}
 		owner, err := ownerOf(tx, repository)
 		if err != nil {
 			return err
@@ -44,6 +47,20 @@ func (s *Service) charged(repository string, fn func(Tx) error) func(Tx) error {
 		}
 		return s.checkQuota(limit, before, after)
 	}
+}
+
+// limitKey is where the limit of a repository's owner is remembered. It depends on who that is and on the owner's own limit.
+func limitKey(repository string) rowKey { return rowKey{limitRow, repository, ""} }
+
+// unlimited reports whether the owner of a repository is known to have no limit, so that nothing needs to be added up. A limit
+// that was acknowledged before is never overlooked (cache.go).
+func (s *Service) unlimited(repository string) bool {
+	generation, exact := s.meta.AccessGeneration()
+	if !exact {
+		return false
+	}
+	r, ok := s.rows.get(limitKey(repository))
+	return ok && r.generation == generation && r.value.(Quota) == Quota{}
 }
 
 // checkQuota compares what an owner would hold with its limit.
@@ -74,8 +91,12 @@ func quotaExceeded(owner, what string, limit, used, asked int64) error {
 // repository has the blob d; of a negative number one byte must fit. It spares the work, charged is what holds. room is how
 // many bytes an upload may have altogether, for a sender that did not say how many come. Errors: Denied.
 func (s *Service) checkRoom(ctx context.Context, repository string, d digest.Digest, bytes int64) (room int64, err error) {
+	if s.unlimited(repository) {
+		return s.set.MaxBlob, nil
+	}
 	var used OwnerUsage
 	have := false
+	generation, exact := s.meta.AccessGeneration() // before the View (cache.go)
 	err = s.meta.View(ctx, func(tx Tx) error {
 		owner, err := ownerOf(tx, repository)
 		if err != nil {
@@ -92,6 +113,9 @@ func (s *Service) checkRoom(ctx context.Context, repository string, d digest.Dig
 	})
 	room = s.set.MaxBlob
 	limit := s.limitOf(used)
+	if err == nil && exact {
+		s.rows.put(limitKey(repository), row{generation, limit}, len(repository))
+	}
 	if err != nil || have {
 		return room, err
 	}

@@ -124,3 +124,28 @@ func TestQuotaBeforeBytes(t *testing.T) {
 		}
 	})
 }
+
+// TestQuotaIsNeverForgotten holds that a limit counts from the moment that it is acknowledged, and for as long, although the
+// registry remembers of an owner that it has none.
+func TestQuotaIsNeverForgotten(t *testing.T) {
+	t.Parallel()
+	everyEngine(t, registry.DefaultSettings(), func(t *testing.T, w *world) {
+		ctx := context.Background()
+		number := 0
+		pushed := func() error {
+			number++
+			return push(ctx, w.janitor, "alice/app", []byte(fmt.Sprintf("content %d", number)), false)
+		}
+		for range 3 {
+			w.must("push without a limit", pushed())
+			w.must("again", pushed())
+			_, err := w.other.SetOwnerQuota(ctx, root, "alice", &registry.Quota{Bytes: 1})
+			w.must("set the quota", err)
+			if err := pushed(); registry.CodeOf(err) != registry.Denied {
+				t.Errorf("a push beyond the limit: %v, want Denied", err)
+			}
+			_, err = w.other.SetOwnerQuota(ctx, root, "alice", nil)
+			w.must("lift the quota", err)
+		}
+	})
+}

@@ -19,11 +19,13 @@ import (
 // with the first byte that is appended; an upload that was finished or cancelled is remembered as closed until it would have
 // expired.
 //
-//	24 hex digits at random, 8 of the second in which it began, 32 of the signature
+//	8 hex digits of the second in which it began, 24 at random, 32 of the signature
+//
+// The second comes first so that what is remembered of uploads that ended together lies together.
 const (
+	uploadStart     = 8
 	uploadRandom    = 12 // bytes
-	uploadStart     = uploadRandom * 2
-	uploadSession   = uploadStart + 8
+	uploadSession   = uploadStart + 2*uploadRandom
 	uploadSignature = 16 // bytes of HMAC-SHA256
 	uploadID        = uploadSession + 2*uploadSignature
 )
@@ -44,7 +46,7 @@ func (u Upload) received() received { return received{session: u.session()} }
 
 // newSession names a session of the BlobStore that begins now: the unsigned part of an id.
 func newSession(now time.Time) string {
-	return randomHex(uploadRandom) + fmt.Sprintf("%08x", uint32(now.Unix()))
+	return fmt.Sprintf("%08x", uint32(now.Unix())) + randomHex(uploadRandom)
 }
 
 // sessionStart is when a session began, to the second. ok is false for what newSession did not name.
@@ -52,7 +54,7 @@ func sessionStart(session string) (start time.Time, ok bool) {
 	if len(session) != uploadSession {
 		return start, false
 	}
-	seconds, err := strconv.ParseUint(session[uploadStart:], 16, 32)
+	seconds, err := strconv.ParseUint(session[:uploadStart], 16, 32)
 	return time.Unix(int64(seconds), 0), err == nil
 }
 
@@ -95,6 +97,15 @@ func (s *Service) readUpload(id, repository, account string) (u Upload, ok bool)
 
 // findUpload answers BlobUploadUnknown unless the upload is the repository's, the caller's, and alive.
 func (s *Service) findUpload(ctx context.Context, p auth.Principal, repository, id string) (Upload, error) {
+	u, err := s.ownUpload(ctx, p, repository, id)
+	if err != nil {
+		return u, err
+	}
+	return u, s.meta.View(ctx, func(tx Tx) error { return stillOpen(tx, u) })
+}
+
+// ownUpload is findUpload without the question whether the upload was closed.
+func (s *Service) ownUpload(ctx context.Context, p auth.Principal, repository, id string) (Upload, error) {
 	if err := s.mayWrite(ctx, p, repository); err != nil {
 		return Upload{}, err
 	}
@@ -102,15 +113,16 @@ func (s *Service) findUpload(ctx context.Context, p auth.Principal, repository, 
 	if !ok {
 		return u, noUpload(id)
 	}
-	closed := false
-	err := s.meta.View(ctx, func(tx Tx) (err error) {
-		closed, err = tx.UploadClosed(u.session())
-		return err
-	})
+	return u, nil
+}
+
+// stillOpen answers BlobUploadUnknown when the upload was closed.
+func stillOpen(tx Tx, u Upload) error {
+	closed, err := tx.UploadClosed(u.session())
 	if err == nil && closed {
-		err = noUpload(id)
+		err = noUpload(u.ID)
 	}
-	return u, err
+	return err
 }
 
 func noUpload(id string) error {

@@ -19,11 +19,11 @@ import (
 const busyTimeout = 10 * time.Second
 
 // The page caches of a connection, in KiB (negative, as SQLite wants that unit), and how many pages of write-ahead log are
-// gathered before they go into the database: a page that many commits change is then written there once.
+// gathered at most before a commit copies them into the database, where checkpointer did not.
 const (
 	writerCache    = -4 << 10
 	readerCache    = -512
-	checkpointEach = 4000
+	checkpointEach = 12000
 )
 
 // readerRest is how long a connection that nobody reads from keeps its caches and statements.
@@ -56,7 +56,12 @@ func OpenSQLite(ctx context.Context, path string) (*Store, error) {
 		return nil, errors.Join(err, db.Close())
 	}
 	readers.SetConnMaxIdleTime(readerRest)
-	return &Store{engine: sqliteEngine, readers: readers, writer: &writer{db: db, engine: sqliteEngine}}, nil
+	copier, err := openSQLitePool(path, 1, url.Values{"_synchronous": {"FULL"}, "_pragma": {pragma("cache_size", readerCache)}})
+	if err != nil {
+		return nil, errors.Join(err, readers.Close(), db.Close())
+	}
+	copier.SetConnMaxIdleTime(readerRest)
+	return &Store{engine: sqliteEngine, readers: readers, writer: &writer{db: db, engine: sqliteEngine, checkpoints: &checkpointer{db: copier}}}, nil
 }
 
 // touchPrivate makes the file when it is missing, so that it never has wider rights than 0600: it holds the hashes of

@@ -108,5 +108,15 @@ func (s *Store) AccessGeneration() (uint64, bool) {
 	return s.writer.access.Load(), s.engine == sqliteEngine
 }
 
+// Rest gives back the memory of pages that the writer has read, for a store that nobody asks anything.
+func (s *Store) Rest(ctx context.Context) error {
+	if s.engine != sqliteEngine {
+		return nil
+	}
+	return s.writer.rest(ctx, "PRAGMA shrink_memory")
+}
+
 // Close closes the database. Transactions that run must have ended.
-func (s *Store) Close() error { return errors.Join(s.readers.Close(), s.writer.db.Close()) }
+func (s *Store) Close() error {
+	return errors.Join(s.writer.checkpoints.Close(), s.readers.Close(), s.writer.db.Close())
+}

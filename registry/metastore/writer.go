@@ -27,6 +27,8 @@ type writer struct {
 	generation atomic.Uint64
 	access     atomic.Uint64 // likewise, of the batches that may have changed who may do what
 
+	checkpoints *checkpointer // nil where the database has no such thing
+
 	mu      sync.Mutex
 	batch   *batch // open, or nil
 	down    error  // why no batch could be opened, as long as it counts
@@ -156,6 +158,8 @@ func (w *writer) finish() {
 		b.tx.Rollback()
 	} else if err := b.tx.Commit(); err != nil {
 		b.err, b.lost = w.engine.own(err), w.engine.unknown(err)
+	} else {
+		w.checkpoints.committed(b.kept)
 	}
 	if b.err != nil && b.ctx.Err() != nil {
 		b.err = &lateError{b.err}
@@ -204,4 +208,15 @@ func (b *batch) exec(d *engine, query string) {
 		_, err := b.tx.ExecContext(b.ctx, query)
 		b.err = d.own(err)
 	}
+}
+
+// rest runs a statement that gives back memory, unless somebody writes.
+func (w *writer) rest(ctx context.Context, statement string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.batch != nil { // it has the connection
+		return nil
+	}
+	_, err := w.db.ExecContext(ctx, statement)
+	return err
 }

@@ -126,16 +126,19 @@ func (s *Server) tasks() []task {
 }
 
 // rest gives the memory of a burst of work back to the system once there was none for a while: the collector alone keeps what
-// it took for minutes. It costs a collection of a heap that is small then.
-func (s *Server) rest(context.Context) error {
+// it took for minutes, and caches keep what nobody asks for. It costs a collection of a heap that is small then.
+func (s *Server) rest(ctx context.Context) error {
 	begun := s.handler.begun.Load()
 	quiet := begun == s.seen && s.handler.inFlight.Load() == 0
-	if quiet && begun != s.rested {
-		debug.FreeOSMemory()
-		s.rested = begun
-	}
 	s.seen = begun
-	return nil
+	if !quiet || begun == s.rested {
+		return nil
+	}
+	s.rested = begun
+	s.svc.Rest()
+	err := s.restMeta(ctx)
+	debug.FreeOSMemory()
+	return err
 }
 
 // startTasks starts the work; it ends with ctx.

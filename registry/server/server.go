@@ -32,7 +32,8 @@ type Server struct {
 	certificate     *certificate // nil: plain HTTP
 	ready           *readiness
 
-	seen, rested int64 // requests begun when rest looked last, and when it last gave memory back
+	restMeta     func(context.Context) error // gives back the memory of the metadata's store
+	seen, rested int64                       // requests begun when rest looked last, and when it last gave memory back
 }
 
 // Open takes the data directory, opens or creates the stores, and listens. On the first start of the registry it makes the

@@ -29,6 +29,7 @@ func (s *Server) openStores(ctx context.Context, set registry.Settings, change f
 		return err
 	}
 	s.metrics.pools(meta.Pools)
+	s.restMeta = meta.Rest
 	if err := s.claimFolder(ctx, meta); err != nil {
 		return err
 	}
