@@ -80,7 +80,7 @@ func newKeyring(private ed25519.PrivateKey) (*Keyring, error) {
 // KeyID names the public key as envelopes do.
 func (k *Keyring) KeyID() string { return k.id }
 
-// PublicPEM is the public key as `sf admin key show` prints it and receipt.ParseTrust reads it.
+// PublicPEM is the public key in the shorter of the two forms that receipt.ParseTrust reads; `sf admin key show` prints the other.
 func (k *Keyring) PublicPEM() ([]byte, error) { return receipt.EncodeKey(k.public) }
 
 // Trust is the set that accepts this key's receipts for one audience, the registry's id.
