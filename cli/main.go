@@ -30,7 +30,7 @@ func Main(args, environ []string, in io.Reader, out, errOut io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	env := newEnv(environ, in, out, errOut)
-	root, opt := newRoot(env)
+	root, opt := newRoot(env, args)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	if _, decided := errors.AsType[exitStatus](err); err != nil && !decided && ctx.Err() != nil {
@@ -43,8 +43,8 @@ func Main(args, environ []string, in io.Reader, out, errOut io.Writer) int {
 // rootOptions are the flags that every command has.
 type rootOptions struct{ json bool }
 
-// newRoot builds the whole command tree.
-func newRoot(env *Env) (*cobra.Command, *rootOptions) {
+// newRoot builds the command tree, for the server without its other verbs: those are a part of how long it takes to start.
+func newRoot(env *Env, args []string) (*cobra.Command, *rootOptions) {
 	opt := &rootOptions{}
 	root := &cobra.Command{
 		Use:   "sf",
@@ -60,6 +60,11 @@ those bytes. The same binary is the server (sf serve), the client, and the launc
 	root.PersistentFlags().BoolVar(&opt.json, "json", false, "print the result as JSON")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	a := app{env: env, opt: opt}
+	if len(args) > 0 && args[0] == "serve" {
+		root.AddCommand(a.serve())
+		finish(root)
+		return root, opt
+	}
 	root.AddCommand(
 		a.serve(), a.login(), a.logout(), a.whoami(),
 		a.digest(), a.check(), a.rules(), a.plugin(), a.submit(), a.launch(), a.admin(), a.mirror(), a.version(),
