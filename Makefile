@@ -17,9 +17,9 @@ demo: build ## the main job from publish to launch, every step checked
 	$(GO) run -tags $(TAGS) ./cli/demo -sf $(BIN)
 
 test: lint ## every test, the race detector where there is a C compiler, and the fuzz targets for a few seconds
-	$(GO) test -tags $(TAGS) ./...
+	$(GO) test -p 4 -tags $(TAGS) ./...
 	$(MAKE) race
-	@sh scripts/fuzz.sh '$(GO)' '$(TAGS)' 10s 2s
+	@sh scripts/fuzz.sh '$(GO)' '$(TAGS)' 5s 1s
 
 race: ## the packages with concurrency, under the race detector; CI always has a C compiler
 	@sh scripts/race.sh '$(GO)' '$(TAGS)'

@@ -48,7 +48,7 @@ func (b *bucket) Put(ctx context.Context, want digest.Descriptor, r io.Reader) e
 // a multipart upload: some stores keep the time of an object that is copied onto itself.
 func (b *bucket) Settle(ctx context.Context, d digest.Digest) error {
 	key := b.blobKey(d)
-	info, err := b.stat(ctx, key)
+	info, err := b.statWritten(ctx, key)
 	if err != nil || time.Since(info.LastModified) < b.touchAfter {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"time"
 
 	"github.com/minio/minio-go/v7"
 )
@@ -127,9 +128,31 @@ func (b *bucket) restream(ctx context.Context, dst string, segments []segment) e
 	return nil
 }
 
+// A store that replaces an object in two steps shows none for a moment while another writer puts the same blob: what was there
+// just now is gone only when it is absent at each of so many looks.
+const (
+	looks     = 5
+	lookPause = 20 * time.Millisecond // doubled after each
+)
+
+// statWritten is stat of an object that was there a moment ago. Errors: one that wraps fs.ErrNotExist when it stays away.
+func (b *bucket) statWritten(ctx context.Context, key string) (minio.ObjectInfo, error) {
+	for look := 0; ; look++ {
+		info, err := b.stat(ctx, key)
+		if !isAbsent(err) || look+1 == looks {
+			return info, err
+		}
+		select {
+		case <-ctx.Done():
+			return info, ctx.Err()
+		case <-time.After(lookPause << look):
+		}
+	}
+}
+
 // proveSize checks that an object that was just written is there. Errors: one that wraps fs.ErrNotExist when it is not.
 func (b *bucket) proveSize(ctx context.Context, key string, want int64) error {
-	info, err := b.stat(ctx, key)
+	info, err := b.statWritten(ctx, key)
 	if err != nil {
 		return err
 	}
