@@ -133,7 +133,8 @@ func (o *object) finish() (etag string, err error) {
 	return etag, err
 }
 
-// putWhole writes what lies in the buffer in one request.
+// putWhole writes what lies in the buffer in one request. A store that replaces an object in two steps may answer "not there"
+// to one of several who write it at once: it is asked again.
 func (o *object) putWhole() (string, error) {
 	sum := sha256.Sum256(o.buf)
 	for try := 1; ; try++ {
@@ -144,10 +145,24 @@ func (o *object) putWhole() (string, error) {
 		if err == nil {
 			return info.ETag, nil
 		}
-		etag, err := o.bucket.outcome(o.ctx, o.key, o.mark, o.once, classify(err))
-		if try == maxTries || !errors.Is(err, errVanished) {
+		cause := classify(err)
+		etag, err := o.bucket.outcome(o.ctx, o.key, o.mark, o.once, cause)
+		if try == maxTries || err == nil || !errors.Is(err, errVanished) && !isAbsent(cause) {
 			return etag, err
 		}
+		if err := o.pause(lookPause << try); err != nil {
+			return "", err
+		}
+	}
+}
+
+// pause waits, unless the writer's context ends before.
+func (o *object) pause(d time.Duration) error {
+	select {
+	case <-o.ctx.Done():
+		return o.ctx.Err()
+	case <-time.After(d):
+		return nil
 	}
 }
 
