@@ -24,7 +24,7 @@ func (s *Service) Submit(ctx context.Context, p auth.Principal, sub Submission, 
 	if err := s.authorize(ctx, p, auth.SubmitJobs, "", "a job"); err != nil {
 		return Job{}, err
 	}
-	d, err := s.ask(ctx, p, sub, "job.submit")
+	d, q, err := s.ask(ctx, p, sub, "job.submit")
 	if err != nil {
 		return Job{}, err
 	}
@@ -37,7 +37,7 @@ func (s *Service) Submit(ctx context.Context, p auth.Principal, sub Submission, 
 			return Job{}, err
 		}
 	}
-	return s.admit(ctx, p, sub, pkg, "")
+	return s.admit(ctx, p, q, pkg, "")
 }
 
 // receivePackage takes a job package whose digest nobody told.
@@ -124,7 +124,7 @@ func (s *Service) Preview(ctx context.Context, p auth.Principal, sub Submission,
 			return Preview{}, admission.SubmissionValue{}, Errorf(Conflict, "upload %s has no bytes yet", upload)
 		}
 	}
-	d, err := s.ask(ctx, p, sub, "job.preview")
+	d, _, err := s.ask(ctx, p, sub, "job.preview")
 	if err == nil {
 		err = d.Err()
 	}
@@ -185,7 +185,13 @@ func (s *Service) commit(ctx context.Context, p auth.Principal, pv Preview, key 
 		}
 		pkg.Descriptor = u.Want
 	}
-	return s.admit(WithCaller(ctx, doc.Caller), p, doc.Submission, pkg, pv.ID)
+	q := s.question(WithCaller(ctx, doc.Caller), p, doc.Submission)
+	if s.resolver != nil { // what it said of the preview may be true no more
+		if _, err := s.answer(ctx, p, &q); err != nil {
+			return Job{}, err
+		}
+	}
+	return s.admit(ctx, p, q, pkg, pv.ID)
 }
 
 // Job finds a job of the caller, or of anybody for those who may read all. Errors: NotFound.

@@ -29,6 +29,8 @@ type Deps struct {
 	Alone bool
 	// Workloads verifies the identity documents of programs; nil accepts none.
 	Workloads WorkloadVerifier
+	// Resolver answers for what jobs name and the registry does not hold; nil: nobody does.
+	Resolver Resolver
 }
 
 // Settings are an administrator's choices. DefaultSettings gives working ones.
@@ -105,6 +107,7 @@ type Service struct {
 	verified  *cache[[32]byte, bearer.Claims]
 	workloads WorkloadVerifier
 	refusals  refusals
+	resolver  Resolver // nil: nobody answers for the platform
 }
 
 // New makes a Service and brings the ledger file up to what the store holds.
@@ -129,7 +132,7 @@ func New(ctx context.Context, d Deps, set Settings) (*Service, error) {
 		return s, err
 	}
 	s.workloads, s.upkeep.alone = d.Workloads, d.Alone
-	s.source = d.Source
+	s.source, s.resolver = d.Source, d.Resolver
 	s.always = s.meta
 	s.meta = writable{s.meta}
 	return s, s.openLedger(ctx)

@@ -29,58 +29,102 @@ type Submission struct {
 
 // DryRun runs gate 2 and stores nothing but the audit row of a refusal.
 func (s *Service) DryRun(ctx context.Context, p auth.Principal, sub Submission) (admission.Decision, error) {
-	return s.ask(ctx, p, sub, "job.check")
+	d, _, err := s.ask(ctx, p, sub, "job.check")
+	return d, err
 }
 
-// ask runs gate 2 for what action names in the audit log.
-func (s *Service) ask(ctx context.Context, p auth.Principal, sub Submission, action string) (admission.Decision, error) {
-	if err := s.authorize(ctx, p, auth.SubmitJobs, "", "a job"); err != nil {
-		return admission.Decision{}, err
+// question is a submission as gate 2 is asked about it: read once, and decided whenever that is needed.
+type question struct {
+	sub     Submission
+	spec    *jobspec.Spec // nil when there was nothing to read
+	report  admission.Report
+	caller  Caller
+	answers answers // of the platform's resolver
+}
+
+// question reads a submission.
+func (s *Service) question(ctx context.Context, p auth.Principal, sub Submission) question {
+	q := question{sub: sub}
+	q.spec, q.report = jobspec.Parse(sub.Spec, jobspec.Options{Dialect: sub.Dialect, Policy: s.set.Policy, Account: p.Account})
+	if q.spec == nil {
+		return q
 	}
-	var d admission.Decision
-	err := s.meta.View(ctx, func(tx Tx) (err error) {
-		d, _, err = s.checkSubmission(ctx, tx, p, sub)
-		return err
-	})
+	q.caller = Caller{Dialect: q.spec.Dialect}
+	if c := CallerOf(ctx); c.Dialect == q.spec.Dialect {
+		q.caller = c
+	}
+	return q
+}
+
+// ask runs gate 2 for what action names in the audit log. The question that it answered can be decided again, in a
+// transaction that writes.
+func (s *Service) ask(ctx context.Context, p auth.Principal, sub Submission, action string) (admission.Decision, question, error) {
+	if err := s.authorize(ctx, p, auth.SubmitJobs, "", "a job"); err != nil {
+		return admission.Decision{}, question{}, err
+	}
+	q := s.question(ctx, p, sub)
+	d, err := s.answer(ctx, p, &q)
 	if err == nil {
 		s.decided(d)
 	}
 	if err == nil && !d.Allowed {
 		s.auditRefusal(ctx, p, action, d.Subject.Name, d.Err())
 	}
+	return d, q, err
+}
+
+// answer decides a question, after the platform was asked about what the registry does not hold.
+func (s *Service) answer(ctx context.Context, p auth.Principal, q *question) (admission.Decision, error) {
+	d, open, err := s.look(ctx, p, *q)
+	if err != nil || len(open) == 0 || s.resolver == nil {
+		return d, err
+	}
+	if q.answers, err = s.resolve(ctx, p, q.spec, open); err != nil {
+		if !d.Allowed {
+			return d, nil // it is refused whatever the platform would say
+		}
+		return d, err
+	}
+	d, _, err = s.look(ctx, p, *q)
 	return d, err
 }
 
-// checkSubmission runs gate 2 with what the registry holds now.
-func (s *Service) checkSubmission(ctx context.Context, tx Tx, p auth.Principal, sub Submission) (admission.Decision, *jobspec.Spec, error) {
-	spec, report := jobspec.Parse(sub.Spec, jobspec.Options{Dialect: sub.Dialect, Policy: s.set.Policy, Account: p.Account})
+// look decides a question with what the registry holds now. It also gives the references that nobody answered for.
+func (s *Service) look(ctx context.Context, p auth.Principal, q question) (d admission.Decision, open []jobspec.Reference, err error) {
+	err = s.meta.View(ctx, func(tx Tx) (err error) {
+		d, _, open, err = s.decideSubmission(tx, p, q)
+		return err
+	})
+	return d, open, err
+}
+
+// decideSubmission runs gate 2 with what a transaction sees.
+func (s *Service) decideSubmission(tx Tx, p auth.Principal, q question) (admission.Decision, *jobspec.Spec, []jobspec.Reference, error) {
 	in := admission.SubmissionInput{
-		Spec: spec, Report: report, Account: p.Account, AnyNamespace: p.Can(auth.AnyNamespace),
-		Beside: sub.Beside, ImageHosts: s.set.ImageHosts,
+		Spec: q.spec, Report: q.report, Account: p.Account, AnyNamespace: p.Can(auth.AnyNamespace),
+		Beside: q.sub.Beside, ImageHosts: s.set.ImageHosts,
 	}
 	for _, profile := range s.set.Profiles {
 		in.Profiles = append(in.Profiles, admission.Profile{Name: profile.Name, Series: profile.Series})
 	}
-	if spec == nil {
+	if q.spec == nil {
 		d, _ := admission.CheckSubmission(in)
-		return d, nil, nil
+		return d, nil, nil, nil
 	}
 	var err error
-	caller := Caller{Dialect: spec.Dialect}
-	if c := CallerOf(ctx); c.Dialect == spec.Dialect {
-		caller = c
+	if in.Catalogue, err = s.catalogue(tx, q.caller, q.spec.Recipe.Name); err != nil {
+		return admission.Decision{}, nil, nil, err
 	}
-	if in.Catalogue, err = s.catalogue(tx, caller, spec.Recipe.Name); err != nil {
-		return admission.Decision{}, nil, err
-	}
-	if in.Plugins, err = s.pluginRecords(tx, p, spec); err != nil {
-		return admission.Decision{}, nil, err
+	if in.Plugins, err = s.pluginRecords(tx, p, q.spec); err != nil {
+		return admission.Decision{}, nil, nil, err
 	}
 	if in.Quota, err = s.quota(tx, p.Account); err != nil {
-		return admission.Decision{}, nil, err
+		return admission.Decision{}, nil, nil, err
 	}
+	find := lookup{s: s, tx: tx, p: p, answers: q.answers}
+	in.Resolve = find.resolve
 	d, stored := admission.CheckSubmission(in)
-	return d, stored, nil
+	return d, stored, find.open, find.err
 }
 
 // pluginRecords looks up every version that the spec names and the account may read.
@@ -136,7 +180,8 @@ func (s *Service) quota(tx Tx, account string) (admission.Quota, error) {
 
 // admit runs gate 2 once more and stores the job with its decision and its signed receipt, all in one transaction. A
 // submission that comes from a preview names it; a preview makes one job.
-func (s *Service) admit(ctx context.Context, p auth.Principal, sub Submission, pkg content, preview string) (Job, error) {
+func (s *Service) admit(ctx context.Context, p auth.Principal, q question, pkg content, preview string) (Job, error) {
+	sub := q.sub
 	var job Job
 	var d admission.Decision // stays empty when the job was there
 	err := s.commitContent(ctx, []content{pkg}, func(tx Tx) (err error) {
@@ -147,8 +192,12 @@ func (s *Service) admit(ctx context.Context, p auth.Principal, sub Submission, p
 			}
 		}
 		var spec *jobspec.Spec
-		if d, spec, err = s.checkSubmission(ctx, tx, p, sub); err != nil {
+		var open []jobspec.Reference
+		if d, spec, open, err = s.decideSubmission(tx, p, q); err != nil {
 			return err
+		}
+		if len(open) > 0 && s.resolver != nil {
+			return Errorf(Unavailable, "%s %.200q went away while the job was checked; submit again", open[0].Kind, open[0].Text)
 		}
 		if err := d.Err(); err != nil {
 			return err
