@@ -24,7 +24,7 @@ var layers = [][]string{
 	{"registry/server"},
 	{"registry/client", "registry/oci", "registry/moving"},
 	{"registry/api"},
-	{"registry/api/wire", "registry/httperr", "registry/httpbody", "registry/blobstore", "registry/metastore", "registry/trust", "registry/auth/oidc"},
+	{"registry/api/wire", "registry/httperr", "registry/httpbody", "registry/blobstore", "registry/metastore", "registry/trust", "registry/auth/oidc", "registry/webhook"},
 	{"registry"},
 	{"registry/auth", "launchverify"},
 	{"admission"},
