@@ -1,6 +1,9 @@
 package catalogue
 
-import "github.com/gatehouse-registry/gatehouse/digest"
+import (
+	"github.com/gatehouse-registry/gatehouse/admission/dialect"
+	"github.com/gatehouse-registry/gatehouse/digest"
+)
 
 // Answer is the document of GET /api/recipes (wire.md 5.1).
 type Answer struct {
@@ -9,6 +12,15 @@ type Answer struct {
 	Core          Core          `json:"core"`
 	CatalogDigest digest.Digest `json:"catalog_digest"`
 	Recipes       []Row         `json:"recipes"`
+	Gatehouse     *Release      `json:"gatehouse,omitempty"`
+}
+
+// Release is what Gatehouse tells its own client beside the answer; the real clients pass over the key.
+type Release struct {
+	Dialect dialect.Dialect `json:"dialect"`
+	Version string          `json:"release"` // the client release whose recipes and packages these are
+	Bundled []Bundled       `json:"bundled_plugins"`
+	Facts   bool            `json:"facts"` // every row has its Recipe
 }
 
 // Contract lists the JobSpec versions that the server takes: exactly the dialect's one.
@@ -34,6 +46,15 @@ type Row struct {
 	SupportedFrameworkVersions []string `json:"supported_framework_versions"`
 	Runtime                    Runtime  `json:"runtime"`
 	CoreRequires               string   `json:"core_requires,omitempty"`
+
+	Gatehouse *Extension `json:"gatehouse,omitempty"`
+}
+
+// Extension is what Gatehouse tells its own client of a row; the real clients pass over the key.
+type Extension struct {
+	Alias  string `json:"alias,omitempty"`  // <framework>/<owner>.<name>, which is taken for the name everywhere
+	Pack   *Pack  `json:"pack,omitempty"`   // where the recipe was published; nil for what ships in the client
+	Recipe *Entry `json:"recipe,omitempty"` // everything that is known, in an answer with Facts
 }
 
 // Runtime maps each supported version to its runtime id.
@@ -47,8 +68,9 @@ type RuntimeID struct {
 	RuntimeID string `json:"runtime_id"`
 }
 
-// Answer is the catalogue as the clients ask for it. Rows keep the catalogue's order, which the digest covers.
-func (c *Catalogue) Answer() Answer {
+// Answer is the catalogue as the clients ask for it. Rows keep the catalogue's order, which the digest covers. With
+// facts every row also holds its whole entry, for our own client.
+func (c *Catalogue) Answer(facts bool) Answer {
 	names := c.dialect.Names()
 	a := Answer{
 		APIVersion:    names.Catalogue,
@@ -56,21 +78,29 @@ func (c *Catalogue) Answer() Answer {
 		Core:          Core{Version: c.release, Requirement: Requirement},
 		CatalogDigest: c.Digest(),
 		Recipes:       make([]Row, len(c.entries)),
+		Gatehouse:     &Release{Dialect: c.dialect, Version: c.release, Bundled: c.Bundled(), Facts: facts},
 	}
 	for i, e := range c.entries {
-		a.Recipes[i] = e.row()
+		a.Recipes[i] = e.row(facts)
 	}
 	return a
 }
 
-func (e Entry) row() Row {
+func (e Entry) row(facts bool) Row {
 	versions := make(map[string]RuntimeID, len(e.Versions))
 	for _, v := range e.Versions {
 		versions[v.Version] = RuntimeID{v.RuntimeID}
 	}
-	return Row{
+	row := Row{
 		Name: e.Name, Version: e.Version, Digest: e.Digest, Framework: e.Framework, Adapter: e.Adapter,
 		FrameworkVersion: e.DefaultVersion, SupportedFrameworkVersions: e.Supported(),
 		Runtime: Runtime{DefaultVersion: e.DefaultVersion, Versions: versions}, CoreRequires: e.CoreRequires,
 	}
+	if e.Pack != nil || facts {
+		row.Gatehouse = &Extension{Alias: e.Alias(), Pack: e.Pack}
+	}
+	if facts {
+		row.Gatehouse.Recipe = &e
+	}
+	return row
 }

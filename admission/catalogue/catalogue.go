@@ -24,7 +24,8 @@ import (
 const Requirement = ">=0.1,<1"
 
 // Entry is one recipe. What a client release does not tell of its recipes is nil or empty, which means not known; an
-// empty list that is not nil means that there is none. Its JSON is what a registry keeps of a published recipe.
+// empty list that is not nil means that there is none. Its JSON is what a registry keeps of a published recipe, and what
+// it tells its own client (Extension). It holds facts only: no texts for people, but those of published packs.
 type Entry struct {
 	Name           string    `json:"name"` // <framework>/<method>, the id that clients and JobSpecs use
 	Version        string    `json:"version"`
@@ -41,7 +42,21 @@ type Entry struct {
 	Integration    string    `json:"integration,omitempty"` // id of tuneplane's framework integration; "": none or not known
 	Params         *Params   `json:"params,omitempty"`      // nil: not known
 	Pack           *Pack     `json:"pack,omitempty"`        // nil: it ships in the client
+
+	ManifestDigest     string           `json:"manifest_digest,omitempty"`     // of recipe.yaml, as locks record it; "": not known
+	TemplateDigest     string           `json:"template_digest,omitempty"`     // of the template folder, likewise
+	Entrypoint         *Entrypoint      `json:"entrypoint,omitempty"`          // what the recipe starts; nil: not known
+	LifecycleResources map[string]int64 `json:"lifecycle_resources,omitempty"` // GPUs by action
+	RequiredInputs     []string         `json:"required_inputs"`               // of model, train_data, validation_data; nil: not known
+	ConfigMode         string           `json:"config_mode,omitempty"`         // how the framework takes its configuration
+	ConfigSection      string           `json:"config_section,omitempty"`      // where the parameters lie in an experiment's config; "" is its root
+	Category           string           `json:"category,omitempty"`
+	Title              string           `json:"title,omitempty"` // of published packs only
+	Summary            string           `json:"summary,omitempty"`
 }
+
+// Entrypoint is what a recipe, or a framework version of it, starts.
+type Entrypoint = pack.Entrypoint
 
 // Params are the hyperparameters that a recipe declares, by name.
 type Params = pack.Table[pack.Param]
@@ -54,9 +69,15 @@ const (
 
 // Variant is a framework version that a recipe supports.
 type Variant struct {
-	Version   string `json:"version"`
-	RuntimeID string `json:"runtime_id"` // "" for a runtime that the user brings
+	Version    string      `json:"version"`
+	RuntimeID  string      `json:"runtime_id"`           // "" for a runtime that the user brings
+	Status     string      `json:"status,omitempty"`     // Deprecated, or "": supported
+	Sunset     string      `json:"sunset,omitempty"`     // when a deprecated version goes, as the recipe says it
+	Entrypoint *Entrypoint `json:"entrypoint,omitempty"` // instead of the recipe's
 }
+
+// Deprecated is the status of a framework version that will go.
+const Deprecated = "deprecated"
 
 // Pack says which published pack an entry comes from.
 type Pack struct {

@@ -134,7 +134,7 @@ func TestReleases(t *testing.T) {
 func TestAnswer(t *testing.T) {
 	for _, d := range dialect.All {
 		c, _ := Builtin(d, DefaultRelease(d))
-		out, err := json.Marshal(c.Answer())
+		out, err := json.Marshal(c.Answer(false))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -163,7 +163,7 @@ func TestAnswer(t *testing.T) {
 			}
 		}
 	}
-	if got := string(must(json.Marshal(New(dialect.Forge, "0.3.56", nil, nil).Answer()))); !strings.Contains(got, `"recipes":[]`) || !strings.Contains(got, "4f53cda18c2baa0c") {
+	if got := string(must(json.Marshal(New(dialect.Forge, "0.3.56", nil, nil).Answer(false)))); !strings.Contains(got, `"recipes":[]`) || !strings.Contains(got, "4f53cda18c2baa0c") {
 		t.Errorf("an empty catalogue answers %s", got)
 	}
 }
@@ -180,7 +180,7 @@ func must(b []byte, err error) []byte {
 func snapshotOf(t *testing.T, c *Catalogue) []byte {
 	t.Helper()
 	var rows []map[string]any
-	for _, row := range c.Answer().Recipes {
+	for _, row := range c.Answer(false).Recipes {
 		var m map[string]any
 		if err := json.Unmarshal(must(json.Marshal(row)), &m); err != nil {
 			t.Fatal(err)
@@ -327,7 +327,7 @@ func packed(name, owner string) Entry {
 	method := name[strings.IndexByte(name, '/')+1:]
 	return Entry{
 		Name: name, Version: "1.0.0", Digest: d.String(), Framework: framework(name), Adapter: framework(name),
-		Versions: []Variant{{"1.0", "r-1.0"}}, Pack: &Pack{Owner: owner, Name: method, Version: "1.0.0", Content: d, Tree: d, Manifest: d},
+		Versions: []Variant{{Version: "1.0", RuntimeID: "r-1.0"}}, Pack: &Pack{Owner: owner, Name: method, Version: "1.0.0", Content: d, Tree: d, Manifest: d},
 	}
 }
 
@@ -469,7 +469,7 @@ func FuzzSnapshot(f *testing.F) {
 			t.Fatalf("catalogue %v, report %v", c, report.Violations)
 		}
 		if c != nil {
-			if _, err := json.Marshal(c.Answer()); err != nil {
+			if _, err := json.Marshal(c.Answer(false)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -485,5 +485,33 @@ func BenchmarkDigest(b *testing.B) {
 	for b.Loop() {
 		all, _ := base.WithPacks(packs)
 		all.Digest()
+	}
+}
+
+func TestAnswerWithFactsRoundTrip(t *testing.T) {
+	c, _ := Builtin(dialect.TunePlane, "0.4.0")
+	all, _ := c.WithPacks([]Entry{{Name: "trl/mine", Version: "1.0", Digest: "sha256:" + strings.Repeat("b", 64), Framework: "trl", Adapter: "trl",
+		DefaultVersion: "1.0.0", Versions: []Variant{{Version: "1.0.0", RuntimeID: "trl-1.0.0"}}, Pack: &Pack{Owner: "alice", Name: "mine", Version: "1.0"}}})
+	src := must(json.Marshal(all.Answer(true)))
+	got, err := ParseAnswer(src, dialect.TunePlane)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(all.Entries(), got.Entries(), cmp.AllowUnexported(Params{}, digest.Digest{})); diff != "" {
+		t.Errorf("entries (-want +got):\n%s", diff)
+	}
+	if got.Release() != "0.4.0" || !cmp.Equal(got.Bundled(), all.Bundled()) || got.Digest() != all.Digest() {
+		t.Error("another release, other packages or another digest")
+	}
+	for name, bad := range map[string][]byte{
+		"no JSON":         []byte("{"),
+		"without facts":   must(json.Marshal(all.Answer(false))),
+		"another digest":  bytes.Replace(src, []byte(`"catalog_digest":"sha256:`), []byte(`"catalog_digest":"sha256:`+strings.Repeat("0", 64)+`","x":"`), 1),
+		"another dialect": bytes.Replace(src, []byte(dialect.TunePlane.Names().Catalogue), []byte(dialect.Forge.Names().Catalogue), 1),
+		"a row without":   bytes.Replace(src, []byte(`"recipe":`), []byte(`"recpie":`), 1),
+	} {
+		if _, err := ParseAnswer(bad, dialect.TunePlane); err == nil {
+			t.Errorf("%s: read", name)
+		}
 	}
 }

@@ -10,13 +10,14 @@ import (
 	"github.com/gatehouse-registry/gatehouse/registry"
 )
 
-// GetCatalogue serves GET /api/recipes in the caller's dialect and release (wire.md 5.1).
+// GetCatalogue serves GET /api/recipes[?facts=1] in the caller's dialect and release (wire.md 5.1): with facts also
+// everything that is known of each recipe, for our own client.
 func (a *API) GetCatalogue(c *gin.Context) error {
 	all, err := a.svc.Catalogue(c.Request.Context(), caller(c))
 	if err != nil {
 		return err
 	}
-	c.JSON(http.StatusOK, all.Answer())
+	c.JSON(http.StatusOK, all.Answer(c.Query("facts") == "1"))
 	return nil
 }
 
