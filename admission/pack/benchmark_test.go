@@ -80,7 +80,7 @@ func TestPythonInt(t *testing.T) {
 		{&pyvalue.Value{Kind: pyvalue.Bool, Bool: true}, "1"},
 		{&pyvalue.Value{Kind: pyvalue.List}, ""},
 	} {
-		got, ok := pyInt(test.v)
+		got, ok := pyvalue.ParseInt(test.v)
 		if ok != (test.want != "") || ok && got.String() != test.want {
 			t.Errorf("int(%s) = %v, %v; want %q", test.v.PyRepr(), got, ok, test.want)
 		}
