@@ -51,6 +51,13 @@ type Names struct {
 	Package         string // the client's own Python package, reserved as a module name (packs.md 4.2)
 	Client          string // the short name of the client: base path and catalogue route
 	KindKey         string // plugin.yaml key that holds the kind: kind or capability (packs.md 3.1)
+	RecipeLock      string // recipe.lock.json `apiVersion` as written (recipes-and-locks.md 1)
+	Marker          string // the file that marks a project's folder (recipes-and-locks.md 7)
+	Project         string // `apiVersion` of the marker
+	RootVar         string // environment variable that names the project's folder
+	HomeVar         string // environment variable that names the client's own folder (recipes-and-locks.md 5)
+	Home            string // that folder below the user's home, when the variable is not set
+	PyPackage       string // the name under which the client's package is installed
 }
 
 var names = map[Dialect]Names{
@@ -59,7 +66,9 @@ var names = map[Dialect]Names{
 		Environment: "forge/environment/v1", JobSpec: "forge/v2", Catalogue: "forge/recipe-catalog/v2",
 		PluginsLock: "forge/plugins-lock/v1", SpecDir: ".starforge",
 		PluginsDir: "forge_plugins", RecipesDir: "forge_recipes", EnvPrefix: "FORGE_", Package: "starforge",
-		Client: "sf", KindKey: "kind",
+		Client: "sf", KindKey: "kind", RecipeLock: "forge/recipe-lock/v4",
+		Marker: "starforge.yaml", Project: "forge/project/v1", RootVar: "SF_REPO_ROOT",
+		HomeVar: "FORGE_HOME", Home: ".forge", PyPackage: "starforge-core",
 	},
 	TunePlane: {
 		PluginSchema: "tuneplane/plugin/v1", BenchmarkSchema: "tuneplane/benchmark/v1",
@@ -67,7 +76,9 @@ var names = map[Dialect]Names{
 		Catalogue: "tuneplane/recipe-catalog/v1", PluginsLock: "tuneplane/plugins-lock/v1",
 		SpecDir: ".tuneplane", PluginsDir: "tuneplane_plugins",
 		RecipesDir: "tuneplane_recipes", EnvPrefix: "TUNEPLANE_", Package: "tuneplane", Client: "tp",
-		KindKey: "capability",
+		KindKey: "capability", RecipeLock: "tuneplane/recipe-lock/v1",
+		Marker: "tuneplane.yaml", Project: "tuneplane/project/v1", RootVar: "TUNEPLANE_CLIENT_REPO_ROOT",
+		HomeVar: "TUNEPLANE_HOME", Home: ".tuneplane", PyPackage: "tuneplane",
 	},
 }
 

@@ -8,6 +8,7 @@
 package lock
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -64,19 +65,19 @@ func ParsePlugins(src []byte, d dialect.Dialect) (Plugins, error) {
 	}
 	want := d.Names().PluginsLock
 	if got := doc.Get(keyAPIVersion); got == nil || got.Kind != pyvalue.Str || got.Text != want {
-		return p, fmt.Errorf("the apiVersion is %s, expected %q; remove the file and install the plugins again", shown(got), want)
+		return p, errorAt(cmp.Or(got, doc), keyAPIVersion, "remove the file and install the plugins again", "the apiVersion is %s, expected %q", shown(got), want)
 	}
 	list := doc.Get(keyPlugins)
 	if !list.Truthy() {
 		return p, nil
 	}
 	if list.Kind != pyvalue.List {
-		return p, fmt.Errorf("plugins must be a list, found %s", list.TypeName())
+		return p, errorAt(list, keyPlugins, "", "must be a list, found %s", list.TypeName())
 	}
 	for i, item := range list.List {
-		entry, err := parsePlugin(item)
+		entry, err := parsePlugin(item, fmt.Sprintf("%s[%d]", keyPlugins, i))
 		if err != nil {
-			return p, fmt.Errorf("plugins[%d]: %w", i, err)
+			return p, err
 		}
 		p.Entries = append(p.Entries, entry)
 	}
@@ -88,10 +89,10 @@ func load(src []byte) (*pyvalue.Value, error) {
 	doc, report := pyjson.Load(src, pyjson.Options{Policy: lenient()})
 	if !report.OK() {
 		v := report.Violations[0]
-		return nil, fmt.Errorf("line %d, column %d: %s", max(v.Line, 1), max(v.Column, 1), v.Message)
+		return nil, &Error{Line: max(v.Line, 1), Column: max(v.Column, 1), Message: v.Message}
 	}
 	if doc.Kind != pyvalue.Map {
-		return nil, fmt.Errorf("the document must be an object, found %s", doc.TypeName())
+		return nil, errorAt(doc, "", "", "the document must be an object, found %s", doc.TypeName())
 	}
 	return doc, nil
 }
@@ -105,9 +106,9 @@ var lenient = sync.OnceValue(func() rule.Policy {
 	return p
 })
 
-func parsePlugin(item *pyvalue.Value) (Plugin, error) {
+func parsePlugin(item *pyvalue.Value, field string) (Plugin, error) {
 	if item.Kind != pyvalue.Map {
-		return Plugin{}, fmt.Errorf("must be an object, found %s", item.TypeName())
+		return Plugin{}, errorAt(item, field, "", "must be an object, found %s", item.TypeName())
 	}
 	p := Plugin{item.Get(keyID), item.Get(keyVersion), item.Get(keyDigest)}
 	var missing []string
@@ -120,7 +121,7 @@ func parsePlugin(item *pyvalue.Value) (Plugin, error) {
 		}
 	}
 	if len(missing) > 0 {
-		return Plugin{}, fmt.Errorf("missing or empty: %s", strings.Join(missing, ", "))
+		return Plugin{}, errorAt(item, field, "", "missing or empty: %s", strings.Join(missing, ", "))
 	}
 	return p, nil
 }

@@ -141,7 +141,7 @@ func TestRefusals(t *testing.T) {
 		"no version":      {head + `[{"id": "a/b", "digest": "sha256:1"}]}`, "plugins[0]: missing or empty: version"},
 		"all missing":     {head + `[{"id": "a/b", "version": "1", "digest": "d"}, {}]}`, "plugins[1]: missing or empty: id, version, digest"},
 		"entry is null":   {head + `[null]}`, "plugins[0]: must be an object"},
-		"number as list":  {head + `7}`, "plugins must be a list, found int"},
+		"number as list":  {head + `7}`, "plugins: must be a list, found int"},
 		"other dialect":   {`{"apiVersion": "tuneplane/plugins-lock/v1"}`, `the apiVersion is "tuneplane/plugins-lock/v1"`},
 		"version as list": {`{"apiVersion": ["forge/plugins-lock/v1"]}`, "the apiVersion is list"},
 		"deep":            {head + strings.Repeat("[", 20_000), "deep"},
