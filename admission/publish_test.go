@@ -290,7 +290,7 @@ func TestCheckVerbs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `{"gate":"publish","allowed":true,"subject":{"name":"My-Algo","version":"1.2.0","kind":"algorithm","dialect":"forge"},"violations":[],"warnings":[],` +
+	want := `{"gate":"publish","allowed":true,"rules":"` + rule.Version() + `","subject":{"name":"My-Algo","version":"1.2.0","kind":"algorithm","dialect":"forge"},"violations":[],"warnings":[],` +
 		`"value":{"schema":"forge/plugin/v1","name":"My-Algo","version":"1.2.0","kind":"algorithm","entrypoint":"main:install","load":"eager"}}`
 	if string(text) != want {
 		t.Errorf("decision\n%s\nwant\n%s", text, want)

@@ -6,10 +6,9 @@
 package rule
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
-	"sort"
-	"sync"
 
 	"github.com/gatehouse-registry/gatehouse/admission/dialect"
 )
@@ -40,6 +39,8 @@ type Violation struct {
 	// Pointer is the RFC 6901 pointer to the value, where the input is a JSON document that has one. The clients'
 	// field names don't number every list.
 	Pointer string `json:"pointer,omitempty"`
+	// Audit marks a warning that would be a violation were its rule not in audit mode.
+	Audit bool `json:"audit,omitempty"`
 }
 
 // String is the violation on one line, as terminals and the `detail` of a refusal show it.
@@ -96,43 +97,37 @@ type Info struct {
 	// WarnIn lists the dialects in which a breach only warns, though Severity refuses.
 	WarnIn []dialect.Dialect
 	Class  Class // how a refusal is answered
+	// Deployment marks a rule whose strictness the deployment's settings decide (hosts of images, quotas, profiles). It is
+	// not stricter than the platforms, so nothing softens it for good, but a setting may be tried in audit mode.
+	Deployment bool
+	// Example breaks the rule. Every rule about a document alone has one, and a test runs it.
+	Example Example
 }
 
 // Softenable reports whether an administrator may turn the rule into a warning.
 func (i Info) Softenable() bool { return i.Ours && !i.Fixed && i.Severity == Refuse }
+
+// Auditable reports whether the rule may be put in audit mode: whatever may be softened, and what the deployment's own
+// settings make strict.
+func (i Info) Auditable() bool { return i.Softenable() || i.Deployment && i.Severity == Refuse }
 
 // stricterIn reports whether the rule is stricter than the clients of the dialect; "" is no dialect in particular.
 func (i Info) stricterIn(d dialect.Dialect) bool {
 	return i.Ours && (d == "" || len(i.OursIn) == 0 || slices.Contains(i.OursIn, d))
 }
 
-// Warns reports whether a breach in a document of the dialect is no more than a warning under the policy.
-func (i Info) Warns(d dialect.Dialect, p Policy) bool {
+// warns reports whether a breach in a document of the dialect is a warning whatever the policy audits.
+func (i Info) warns(d dialect.Dialect, p Policy) bool {
 	return i.Severity == Warn || slices.Contains(i.WarnIn, d) || (p.Softened(i.ID) && i.stricterIn(d))
 }
 
-// Policy is what an administrator decided about softenable rules. The zero Policy softens nothing.
-type Policy struct{ soft map[ID]bool }
-
-// Soften is the policy that turns the given rules into warnings. It fails for a rule that is unknown or that
-// may not be softened.
-func Soften(ids ...ID) (Policy, error) {
-	p := Policy{soft: make(map[ID]bool, len(ids))}
-	for _, id := range ids {
-		info, ok := Lookup(id)
-		if !ok {
-			return Policy{}, fmt.Errorf("no rule is called %q", id)
-		}
-		if !info.Softenable() {
-			return Policy{}, fmt.Errorf("rule %s can't be turned into a warning: it is a rule of the clients, or its breach would harm others", id)
-		}
-		p.soft[id] = true
-	}
-	return p, nil
+// audited reports whether a breach is a warning only because its rule is in audit mode.
+func (i Info) audited(d dialect.Dialect, p Policy) bool {
+	return p.audit[i.ID] && (i.stricterIn(d) || i.Deployment) && !i.warns(d, p)
 }
 
-// Softened reports whether the policy turns the rule into a warning.
-func (p Policy) Softened(id ID) bool { return p.soft[id] }
+// Warns reports whether a breach in a document of the dialect is no more than a warning under the policy.
+func (i Info) Warns(d dialect.Dialect, p Policy) bool { return i.warns(d, p) || i.audited(d, p) }
 
 // Report collects what checks found. Set Policy, and Dialect once it is known, before the first Add; the zero
 // Report is ready for use.
@@ -156,6 +151,7 @@ func (r *Report) Add(v Violation) (refused bool) {
 		v.Hint = info.Fix
 	}
 	if info.Warns(r.Dialect, r.Policy) {
+		v.Audit = info.audited(r.Dialect, r.Policy)
 		r.Warnings = append(r.Warnings, v)
 		return false
 	}
@@ -181,6 +177,27 @@ func (r *Report) ClientsFirst() {
 	slices.SortStableFunc(r.Violations, func(a, b Violation) int { return ours(a) - ours(b) })
 }
 
+// InDocumentOrder sorts violations and warnings by where they stand in their files, what has no place last. Those of one
+// place stay in the order found.
+func (r *Report) InDocumentOrder() {
+	byPlace := func(a, b Violation) int {
+		if a.Line == 0 || b.Line == 0 {
+			return cmp.Compare(placeless(a), placeless(b))
+		}
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	}
+	slices.SortStableFunc(r.Violations, byPlace)
+	slices.SortStableFunc(r.Warnings, byPlace)
+}
+
+// placeless is 1 for a violation without a place.
+func placeless(v Violation) int {
+	if v.Line == 0 {
+		return 1
+	}
+	return 0
+}
+
 // OK reports whether nothing was violated.
 func (r *Report) OK() bool { return len(r.Violations) == 0 }
 
@@ -192,6 +209,7 @@ const MediaTypeDecision = "application/vnd.gatehouse.decision.v1+json"
 type Decision struct {
 	Gate       Gate        `json:"gate"`
 	Allowed    bool        `json:"allowed"`
+	Rules      string      `json:"rules"` // Version of the table that decided
 	Subject    Subject     `json:"subject"`
 	Violations []Violation `json:"violations"`
 	Warnings   []Violation `json:"warnings"`
@@ -213,7 +231,7 @@ type Subject struct {
 // Decide turns a report into a decision. The lists are never nil, so that their JSON is [].
 func (r *Report) Decide(gate Gate, subject Subject, value any) Decision {
 	return Decision{
-		Gate: gate, Allowed: r.OK(), Subject: subject, Value: value,
+		Gate: gate, Allowed: r.OK(), Rules: Version(), Subject: subject, Value: value,
 		Violations: append([]Violation{}, r.Violations...),
 		Warnings:   append([]Violation{}, r.Warnings...),
 	}
@@ -250,31 +268,4 @@ func (d Decision) Err() error {
 		return nil
 	}
 	return &Denied{d}
-}
-
-var index = sync.OnceValue(func() map[ID]Info {
-	m := make(map[ID]Info)
-	for _, i := range All() {
-		if _, dup := m[i.ID]; dup {
-			panic("rule listed twice: " + string(i.ID))
-		}
-		m[i.ID] = i
-	}
-	return m
-})
-
-// Lookup finds a rule in the table.
-func Lookup(id ID) (Info, bool) {
-	i, ok := index()[id]
-	return i, ok
-}
-
-// All lists the whole table, sorted by id.
-func All() []Info {
-	var all []Info
-	for _, family := range [][]Info{archiveRules, yamlRules, jsonRules, manifestRules, layoutRules, documentRules, publishRules, jobRules, submissionRules, launchRules} {
-		all = append(all, family...)
-	}
-	sort.Slice(all, func(i, j int) bool { return all[i].ID < all[j].ID })
-	return all
 }

@@ -1,0 +1,65 @@
+package rule
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"sort"
+	"sync"
+
+	"github.com/gatehouse-registry/gatehouse/admission/dialect"
+)
+
+// Example is something that breaks a rule, as small as a person would show it.
+type Example struct {
+	Dialect dialect.Dialect // of the document; "" takes the rule's first dialect
+	// Path and Value say what to put where in the smallest JobSpec of the dialect: spec.source.exp and "/abs". The value is
+	// JSON; "" removes what is there. Without a path the value is the whole document.
+	Path, Value string
+	// Text describes what breaks a rule that no single document can: what must be the case elsewhere.
+	Text string
+}
+
+// None reports whether there is no example.
+func (e Example) None() bool { return e == Example{} }
+
+var index = sync.OnceValue(func() map[ID]Info {
+	m := make(map[ID]Info)
+	for _, i := range All() {
+		if _, dup := m[i.ID]; dup {
+			panic("rule listed twice: " + string(i.ID))
+		}
+		m[i.ID] = i
+	}
+	return m
+})
+
+// Lookup finds a rule in the table.
+func Lookup(id ID) (Info, bool) {
+	i, ok := index()[id]
+	return i, ok
+}
+
+// All lists the whole table, sorted by id.
+func All() []Info {
+	var all []Info
+	for _, family := range [][]Info{archiveRules, yamlRules, jsonRules, manifestRules, layoutRules, documentRules, publishRules, jobRules, submissionRules, jobPackageRules, launchRules} {
+		all = append(all, family...)
+	}
+	sort.Slice(all, func(i, j int) bool { return all[i].ID < all[j].ID })
+	return all
+}
+
+// Version names the table: 16 hex digits of a digest over what every rule checks, where, and with what effect. Two decisions
+// that name one version were made by the same rules; wording of fixes and examples does not count.
+func Version() string { return version() }
+
+var version = sync.OnceValue(func() string {
+	h := sha256.New()
+	enc := json.NewEncoder(h)
+	for _, i := range All() {
+		// A hash takes every write, and an Info holds nothing that JSON can't.
+		_ = enc.Encode([]any{i.ID, i.Title, i.Gates, i.Dialects, i.Severity, i.Ours, i.Fixed, i.OursIn, i.WarnIn, i.Class, i.Deployment})
+	}
+	return hex.EncodeToString(h.Sum(nil)[:8])
+})
