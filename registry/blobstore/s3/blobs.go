@@ -45,9 +45,21 @@ func (b *bucket) Put(ctx context.Context, want digest.Descriptor, r io.Reader) e
 }
 
 // Settle implements blobstore.Backend. What is visible is durable. It becomes young as a new object of its own bytes, made by
-// a multipart upload: some stores keep the time of an object that is copied onto itself.
+// a multipart upload: some stores keep the time of an object that is copied onto itself. An object that others replace while
+// it is copied is looked at again: it holds the same bytes.
 func (b *bucket) Settle(ctx context.Context, d digest.Digest) error {
-	key := b.blobKey(d)
+	for try := 1; ; try++ {
+		err := b.settle(ctx, b.blobKey(d))
+		if try == maxTries || !isAbsent(err) {
+			return err
+		}
+		if err := pause(ctx, lookPause<<try); err != nil {
+			return err
+		}
+	}
+}
+
+func (b *bucket) settle(ctx context.Context, key string) error {
 	info, err := b.statWritten(ctx, key)
 	if err != nil || time.Since(info.LastModified) < b.touchAfter {
 		return err

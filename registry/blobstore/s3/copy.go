@@ -142,10 +142,8 @@ func (b *bucket) statWritten(ctx context.Context, key string) (minio.ObjectInfo,
 		if !isAbsent(err) || look+1 == looks {
 			return info, err
 		}
-		select {
-		case <-ctx.Done():
-			return info, ctx.Err()
-		case <-time.After(lookPause << look):
+		if err := pause(ctx, lookPause<<look); err != nil {
+			return info, err
 		}
 	}
 }

@@ -150,19 +150,9 @@ func (o *object) putWhole() (string, error) {
 		if try == maxTries || err == nil || !errors.Is(err, errVanished) && !isAbsent(cause) {
 			return etag, err
 		}
-		if err := o.pause(lookPause << try); err != nil {
+		if err := pause(o.ctx, lookPause<<try); err != nil {
 			return "", err
 		}
-	}
-}
-
-// pause waits, unless the writer's context ends before.
-func (o *object) pause(d time.Duration) error {
-	select {
-	case <-o.ctx.Done():
-		return o.ctx.Err()
-	case <-time.After(d):
-		return nil
 	}
 }
 
@@ -267,4 +257,14 @@ func (b *bucket) stat(ctx context.Context, key string) (minio.ObjectInfo, error)
 // afterwards is a context for what has to be done even when the caller has gone.
 func afterwards(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
+}
+
+// pause waits, unless the context ends before.
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
 }
