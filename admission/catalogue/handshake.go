@@ -27,7 +27,7 @@ func (c *Catalogue) Handshake(claim Claim) (e Entry, found []rule.Violation, ok 
 	if !ok {
 		return e, []rule.Violation{{
 			Rule: "job.handshake.recipe.name", Field: "spec.recipe.name",
-			Message: fmt.Sprintf("the recipe %.100q is not in the catalogue of %s %s%s", claim.Recipe, c.dialect, c.release, c.near(claim.Recipe)),
+			Message: fmt.Sprintf("the recipe %.100q is not in the catalogue of %s %s%s", claim.Recipe, c.dialect, c.release, c.Near(claim.Recipe)),
 		}}, false
 	}
 	add := func(id rule.ID, field, format string, args ...any) {
@@ -107,8 +107,8 @@ func (c *Catalogue) elsewhere(claim Claim) string {
 // maxNear is how many names a refusal lists.
 const maxNear = 8
 
-// near names the recipe that was meant, or else recipes of the same framework.
-func (c *Catalogue) near(recipe string) string {
+// Near is the end of a message about a recipe that is not there: it names the recipe that was meant, or else recipes of the same framework.
+func (c *Catalogue) Near(recipe string) string {
 	var all, same []string
 	for _, e := range c.entries {
 		all = append(all, e.Name)
