@@ -133,13 +133,26 @@ type Bundled struct {
 	Digest  string `json:"digest"`
 }
 
+// integrationID is the id of the package that ties a framework to TunePlane and ships inside the client (packs.md 8).
+func integrationID(framework string) string { return "tuneplane/framework-" + framework }
+
+// Benchmark is one that ships inside a client release. Its ID has no owner; those of published packs are <owner>.<name>
+// (packs.md 6).
+type Benchmark struct {
+	ID     string   `json:"id"`
+	Digest string   `json:"digest"` // directory digest of its folder
+	Runner string   `json:"runner"`
+	Suites []string `json:"suites"`
+}
+
 // Catalogue is the recipes of one dialect and client release.
 type Catalogue struct {
-	dialect dialect.Dialect
-	release string
-	entries []Entry
-	byName  map[string]int
-	bundled map[[2]string]string // id and version to digest
+	dialect    dialect.Dialect
+	release    string
+	entries    []Entry
+	byName     map[string]int
+	bundled    map[[2]string]string // id and version to digest
+	benchmarks []Benchmark
 
 	once sync.Once
 	sum  digest.Digest // see Digest
@@ -230,6 +243,9 @@ func (c *Catalogue) BundledDigest(id, version string) (string, bool) {
 	sum, ok := c.bundled[[2]string{id, version}]
 	return sum, ok
 }
+
+// Benchmarks lists the benchmarks that ship in the client. The caller must not change them.
+func (c *Catalogue) Benchmarks() []Benchmark { return c.benchmarks }
 
 // framework is the part of a recipe's name before the slash.
 func framework(name string) string {

@@ -8,28 +8,6 @@ import (
 	"github.com/gatehouse-registry/gatehouse/admission/rule"
 )
 
-// FromRecipe is the entry of a published recipe.
-func FromRecipe(r *pack.Recipe, from Pack) Entry {
-	row := r.CatalogueEntry()
-	e := Entry{
-		Name: row.Name, Version: row.Version, Digest: row.Digest.String(), Framework: row.Framework, Adapter: row.Adapter,
-		DefaultVersion: row.Runtime.DefaultVersion, CoreRequires: row.CoreRequires,
-		Roles: known(r.Roles), Plugins: known(r.Plugins), Lifecycle: r.Lifecycle.Names(),
-		Observability: option(r, "observability"), Integration: option(r, "integration"),
-		Params: &r.Params, Pack: &from,
-	}
-	for version, v := range row.Runtime.Versions.All() {
-		e.Versions = append(e.Versions, Variant{Version: version, RuntimeID: v.RuntimeID})
-	}
-	return e
-}
-
-// option is a text of the recipe's adapter_options.
-func option(r *pack.Recipe, key string) string {
-	raw, _ := r.AdapterOptions.Get(key)
-	return raw.Value.TextOf()
-}
-
 // Hyperparams checks a job's hyperparameters against the recipe (jobspec.md 8) and returns them as they should be
 // stored: a key that is no parameter's name but the path of exactly one, for the job's framework version, is rewritten
 // to the name, with a warning (10). Defaults are not filled in. Without Params h comes back as it is, unchecked.

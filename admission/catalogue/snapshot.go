@@ -16,17 +16,20 @@ import (
 
 // Bounds of a snapshot. A client release carries some fifty recipes.
 const (
-	maxRecipes  = 2000
-	maxBundled  = 2000
-	maxVariants = 200
+	maxRecipes    = 2000
+	maxBundled    = 2000
+	maxVariants   = 200
+	maxNames      = 200 // roles, actions and the like of one recipe
+	maxBenchmarks = 2000
 )
 
 // ParseSnapshot reads what an administrator took from an installed client release:
 //
-//	{"recipes": [row as in Answer...], "bundled_plugins": [{"id","version","digest"}...]}
+//	{"recipes": [row as in Answer...], "bundled_plugins": [{"id","version","digest"}...], "benchmarks": [...]}
 //
-// Keys that no client looks at are passed over. The catalogue is nil when the report refuses. The rules are
-// catalogue.snapshot and json.*.
+// A row may have a key "gatehouse" with what else is known of the recipe, as Encode writes it; without it the facts of the
+// shipped recipe with the same digest count. Keys that no client looks at are passed over. The catalogue is nil when the
+// report refuses. The rules are catalogue.snapshot and json.*.
 func ParseSnapshot(src []byte, d dialect.Dialect, release string) (*Catalogue, rule.Report) {
 	doc, report := pyjson.Load(src, pyjson.Options{MaxBytes: limit.JSONBody})
 	s := &snapshot{report: &report, dialect: d}
@@ -51,19 +54,25 @@ func ParseSnapshot(src []byte, d dialect.Dialect, release string) (*Catalogue, r
 	for i, v := range s.list(doc.Get("bundled_plugins"), "bundled_plugins", maxBundled) {
 		bundled = append(bundled, s.bundled(v, fmt.Sprintf("bundled_plugins[%d]", i)))
 	}
+	var benchmarks []Benchmark
+	for i, v := range s.list(doc.Get("benchmarks"), "benchmarks", maxBenchmarks) {
+		benchmarks = append(benchmarks, s.benchmark(v, fmt.Sprintf("benchmarks[%d]", i)))
+	}
 	if len(entries) == 0 && report.OK() {
 		s.bad("recipes", "found no recipe, expected at least one: an empty catalogue would stop every submission")
 	}
 	if !report.OK() {
 		return nil, report
 	}
-	return New(d, release, integrated(entries, bundled), bundled), report
+	c := New(d, release, integrated(entries, bundled), bundled)
+	c.benchmarks = benchmarks
+	return c, report
 }
 
 // integrated names the framework integration of each shipped recipe, where the release ships one (packs.md 5.5).
 func integrated(entries []Entry, bundled []Bundled) []Entry {
 	for i, e := range entries {
-		id := "tuneplane/framework-" + e.Framework
+		id := integrationID(e.Framework)
 		if slices.ContainsFunc(bundled, func(b Bundled) bool { return b.ID == id }) {
 			entries[i].Integration = id
 		}
@@ -139,6 +148,10 @@ func (s *snapshot) entry(v *pyvalue.Value, field string) Entry {
 	if _, ok := e.Variant(e.DefaultVersion); !ok && len(e.Versions) > 0 {
 		e.DefaultVersion = e.Versions[0].Version
 	}
+	if facts := v.Get("gatehouse"); facts != nil {
+		s.facts(&e, facts, field+".gatehouse")
+		return e
+	}
 	return withFacts(s.dialect, e)
 }
 
@@ -169,7 +182,15 @@ func (s *snapshot) variants(e *Entry, v *pyvalue.Value, field string) {
 			s.bad(at, "the version %.100q is listed twice", text)
 			continue
 		}
-		e.Versions = append(e.Versions, Variant{Version: text, RuntimeID: id})
+		variant := Variant{Version: text, RuntimeID: id}
+		if runtime.Get("status").TextOf() == Deprecated {
+			variant.Status = Deprecated
+			variant.Sunset = s.optional(runtime.Get("sunset"), at+".sunset", "", notEmpty)
+		}
+		if v := runtime.Get("entrypoint"); v != nil && v.Kind == pyvalue.Map {
+			variant.Entrypoint = s.entrypoint(v, at+".entrypoint")
+		}
+		e.Versions = append(e.Versions, variant)
 	}
 	if len(e.Versions) == 0 {
 		s.bad(field+".supported_framework_versions", "found none, expected at least one version")

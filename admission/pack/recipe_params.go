@@ -3,6 +3,7 @@ package pack
 import (
 	"github.com/gatehouse-registry/gatehouse/admission/dialect"
 	"github.com/gatehouse-registry/gatehouse/admission/pyvalue"
+	"github.com/gatehouse-registry/gatehouse/admission/rule"
 )
 
 // paramsObject is the params block, nil when there is none. The client names no field when it is no object.
@@ -133,4 +134,33 @@ func (r *recipeReader) ownValues(field string, p *Param) {
 			r.fault("recipe.param.default", pathOf(field, "default"), p.Default.Value, "the parameter would refuse its own default: %s", fault)
 		}
 	}
+}
+
+// ReadParams reads a block of parameters alone, in the form that a recipe.yaml has it, of a recipe with the given
+// framework versions. Rules of ours that only advise the author of a recipe are not applied.
+func ReadParams(block *pyvalue.Value, d dialect.Dialect, versions []string) (Table[Param], rule.Report) {
+	r := newRecipeReader(RecipeOptions{}, nil)
+	r.dialect, r.report.Dialect = d, d
+	for _, version := range versions {
+		r.out.Runtime.Versions.set(version, Variant{})
+	}
+	if !block.Truthy() {
+		return r.out.Params, r.finish()
+	}
+	if block.Kind != pyvalue.Map {
+		r.fault("recipe.params", "", block, "params is %s, expected an object of parameters", found(block))
+		return r.out.Params, r.finish()
+	}
+	r.params(block, nil)
+	return r.out.Params, r.finish()
+}
+
+// ParamFacts are the recipe's parameters without their texts for people.
+func (r *Recipe) ParamFacts() Table[Param] {
+	var facts Table[Param]
+	for name, p := range r.Params.All() {
+		p.Doc, p.Group, p.I18n = "", "", Table[Texts]{}
+		facts.set(name, p)
+	}
+	return facts
 }
