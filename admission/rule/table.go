@@ -6,22 +6,7 @@ import (
 	"encoding/json"
 	"sort"
 	"sync"
-
-	"github.com/gatehouse-registry/gatehouse/admission/dialect"
 )
-
-// Example is something that breaks a rule, as small as a person would show it.
-type Example struct {
-	Dialect dialect.Dialect // of the document; "" takes the rule's first dialect
-	// Path and Value say what to put where in the smallest JobSpec of the dialect: spec.source.exp and "/abs". The value is
-	// JSON; "" removes what is there. Without a path the value is the whole document.
-	Path, Value string
-	// Text describes what breaks a rule that no single document can: what must be the case elsewhere.
-	Text string
-}
-
-// None reports whether there is no example.
-func (e Example) None() bool { return e == Example{} }
 
 var index = sync.OnceValue(func() map[ID]Info {
 	m := make(map[ID]Info)
@@ -43,7 +28,7 @@ func Lookup(id ID) (Info, bool) {
 // All lists the whole table, sorted by id.
 func All() []Info {
 	var all []Info
-	for _, family := range [][]Info{archiveRules, yamlRules, jsonRules, manifestRules, layoutRules, documentRules, publishRules, jobRules, submissionRules, jobPackageRules, launchRules} {
+	for _, family := range [][]Info{archiveRules, yamlRules, jsonRules, manifestRules, layoutRules, documentRules, publishRules, jobRules, submissionRules, submitRules, jobPackageRules, launchRules} {
 		all = append(all, family...)
 	}
 	sort.Slice(all, func(i, j int) bool { return all[i].ID < all[j].ID })
