@@ -167,6 +167,9 @@ type PackageUpload struct {
 	Want      digest.Descriptor
 	Stored    bool
 	ExpiresAt time.Time
+	// Experiment is the deepest folder that holds all members of the stored package outside common and configs; "." when they
+	// have none in common, "" while there are none.
+	Experiment string
 }
 
 // Preview is a decided but not committed tuneplane submission (wire.md 6.2).
@@ -271,4 +274,68 @@ type OwnerUsage struct {
 	Versions  int64
 	Manifests int64
 	Own       *Quota // the owner's own limit, nil when the default applies
+}
+
+// Session is a sign-in that lasts: of a client, which holds an access and a refresh token of it, or of a browser at the pages.
+type Session struct {
+	ID         string // public, 16 hex digits
+	Account    string
+	Kind       SessionKind
+	Credential string // what it was made from, as signin.go names credentials, and lives no longer than; "" when an administrator approved it
+	Device     Device // what a client says of itself
+	Remote     string // the address that began it
+	Generation int64  // of its refresh token
+	CreatedAt  time.Time
+	RotatedAt  time.Time // when the refresh token changed last
+	UsedAt     time.Time // when it was made or refreshed last
+	ExpiresAt  time.Time
+	RevokedAt  time.Time // zero: live
+}
+
+// SessionKind says who holds a session.
+type SessionKind string
+
+// The kinds of session.
+const (
+	ClientSession  SessionKind = "client"
+	BrowserSession SessionKind = "browser"
+)
+
+// DeviceState is how far a device flow has come.
+type DeviceState string
+
+// The states of a device flow.
+const (
+	DevicePending  DeviceState = "pending"
+	DeviceApproved DeviceState = "approved"
+	DeviceDenied   DeviceState = "denied"
+	DeviceUsed     DeviceState = "used" // a session was made of it
+)
+
+// DeviceCode is a device flow that runs (wire.md 3.2). Only the sha256 of the device code is stored.
+type DeviceCode struct {
+	Hash       [32]byte
+	UserCode   string // eight letters, see signin_device.go
+	Device     Device
+	Remote     string // the address that asked for it
+	Network    string // that address as limits count it
+	State      DeviceState
+	Account    string // whom it was approved for
+	Credential string // what the session will be made from
+	CreatedAt  time.Time
+	PolledAt   time.Time // zero: never
+	ExpiresAt  time.Time
+}
+
+// AuthorizationCode is what the pages hand to a client that opened a browser (wire.md 3.3). Only the sha256 of the code is
+// stored.
+type AuthorizationCode struct {
+	Hash        [32]byte
+	Account     string
+	Credential  string // what the session will be made from
+	Challenge   string // the client's, of which it must show the verifier
+	RedirectURI string
+	Device      Device
+	Session     string // the session that was made of it, "" while none was
+	ExpiresAt   time.Time
 }

@@ -2,12 +2,12 @@ package registry
 
 import (
 	"context"
-	"crypto/sha256"
-	"crypto/subtle"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/gatehouse-registry/gatehouse/admission"
 	"github.com/gatehouse-registry/gatehouse/admission/limit"
@@ -15,11 +15,8 @@ import (
 	"github.com/gatehouse-registry/gatehouse/registry/auth"
 )
 
-// packageType is what a job package is: a gzip tar of the experiment (wire.md 6).
-const packageType = "application/gzip"
-
 // Submit admits a job and stores it with its package, which may be nil. The gate is asked before the package is taken and
-// again when the job is stored. Errors: Denied, TooLarge, and a *rule.Denied of gate 2.
+// again when the job is stored. Errors: Denied, TooLarge, and a *rule.Denied of gate 2 or of the package.
 func (s *Service) Submit(ctx context.Context, p auth.Principal, sub Submission, body io.Reader) (Job, error) {
 	if err := s.authorize(ctx, p, auth.SubmitJobs, "", "a job"); err != nil {
 		return Job{}, err
@@ -33,75 +30,11 @@ func (s *Service) Submit(ctx context.Context, p auth.Principal, sub Submission, 
 	}
 	var pkg content
 	if body != nil {
-		if pkg, err = s.receivePackage(ctx, body); err != nil {
+		if pkg, err = s.receivePackage(ctx, p, d, body); err != nil {
 			return Job{}, err
 		}
 	}
 	return s.admit(ctx, p, q, pkg, "")
-}
-
-// receivePackage takes a job package whose digest nobody told.
-func (s *Service) receivePackage(ctx context.Context, body io.Reader) (content, error) {
-	h := sha256.New()
-	rec, err := s.receive(ctx, io.TeeReader(body, h), limit.JobPackage)
-	if err != nil || rec.size == 0 {
-		return content{}, err
-	}
-	c, err := s.keep(ctx, rec, digest.FromHash(digest.SHA256, h))
-	c.MediaType = packageType
-	return c, err
-}
-
-// StartPackage opens a lease for the upload of a job package of known digest and size (wire.md 6.2). The token is
-// needed for the upload. Errors: Denied, TooLarge, Invalid.
-func (s *Service) StartPackage(ctx context.Context, p auth.Principal, want digest.Descriptor) (u PackageUpload, token string, err error) {
-	if err := s.authorize(ctx, p, auth.SubmitJobs, "", "a job"); err != nil {
-		return u, "", err
-	}
-	switch {
-	case want.Size > limit.JobPackage:
-		return u, "", Errorf(TooLarge, "size: %d bytes, at most %d are allowed", want.Size, limit.JobPackage)
-	case want.Size <= 0:
-		return u, "", Errorf(Invalid, "size: %d is not positive", want.Size)
-	}
-	token = auth.NewSecret()
-	want.MediaType = packageType
-	u = PackageUpload{ID: randomHex(16), Account: p.Account, TokenHash: auth.HashSecret(token), Want: want, ExpiresAt: s.now().Add(s.set.UploadTTL)}
-	err = s.meta.Update(ctx, func(tx Tx) error { return tx.InsertPackageUpload(u) })
-	return u, token, err
-}
-
-// PutPackage takes the bytes of a lease; taking them twice is fine. Errors: NotFound, Denied (token), DigestInvalid.
-func (s *Service) PutPackage(ctx context.Context, p auth.Principal, id, token string, body io.Reader) (PackageUpload, error) {
-	u, err := s.packageUpload(ctx, p, id)
-	if err != nil {
-		return u, err
-	}
-	hash := auth.HashSecret(token)
-	if subtle.ConstantTimeCompare(hash[:], u.TokenHash[:]) != 1 {
-		return u, Errorf(Denied, "X-Upload-Token is not the one of upload %s", id)
-	}
-	stored, err := s.take(ctx, u.Want, body)
-	if err != nil {
-		if mismatch, ok := errors.AsType[*digest.MismatchError](err); ok {
-			return u, Errorf(DigestInvalid, "job package: %w", mismatch)
-		}
-		return u, err
-	}
-	u.Stored = true
-	return u, s.commitContent(ctx, []content{stored}, func(tx Tx) error { return tx.MarkPackageStored(id) })
-}
-
-func (s *Service) packageUpload(ctx context.Context, p auth.Principal, id string) (PackageUpload, error) {
-	var u PackageUpload
-	err := s.meta.View(ctx, func(tx Tx) (err error) {
-		u, err = tx.PackageUpload(id)
-		return err
-	})
-	if err == nil && (u.Account != p.Account || s.now().After(u.ExpiresAt)) {
-		err = ErrNotFound
-	}
-	return u, notFound(err, "upload %.64q does not exist or has expired", id)
 }
 
 // previewDocument is what a preview stores; the commit decides on these bytes and no others.
@@ -113,11 +46,12 @@ type previewDocument struct {
 
 // Preview runs gate 2 and keeps the submission for a commit within Settings.PreviewTTL. upload is the id of a stored
 // package, or "".
-// Errors: Denied, NotFound, and a *rule.Denied of gate 2.
+// Errors: Denied, NotFound, Conflict for an upload without bytes, and a *rule.Denied of gate 2 or of the package.
 func (s *Service) Preview(ctx context.Context, p auth.Principal, sub Submission, upload string) (Preview, admission.SubmissionValue, error) {
+	var u PackageUpload
 	if upload != "" {
-		u, err := s.packageUpload(ctx, p, upload)
-		if err != nil {
+		var err error
+		if u, err = s.packageUpload(ctx, p, upload); err != nil {
 			return Preview{}, admission.SubmissionValue{}, err
 		}
 		if !u.Stored {
@@ -127,6 +61,9 @@ func (s *Service) Preview(ctx context.Context, p auth.Principal, sub Submission,
 	d, _, err := s.ask(ctx, p, sub, "job.preview")
 	if err == nil {
 		err = d.Err()
+	}
+	if err == nil && upload != "" {
+		err = s.checkExperiment(ctx, p, d, u.Experiment)
 	}
 	if err != nil {
 		return Preview{}, admission.SubmissionValue{}, err
@@ -141,10 +78,13 @@ func (s *Service) Preview(ctx context.Context, p auth.Principal, sub Submission,
 	return pv, value, err
 }
 
-// Commit submits a preview, whose digest the client repeats. The same preview or the same key again gives the same job.
-// Errors: NotFound, Conflict (digest), and a *rule.Denied of gate 2, which is asked again.
+// Commit submits a preview, whose digest the client repeats. The same preview again gives the same job.
+// Errors: NotFound, Conflict (digest, or the key of another preview's job), and a *rule.Denied of gate 2, which is asked again.
 func (s *Service) Commit(ctx context.Context, p auth.Principal, previewID, want, key string) (Job, error) {
 	if err := s.authorize(ctx, p, auth.SubmitJobs, "", "a job"); err != nil {
+		return Job{}, err
+	}
+	if err := checkKey(key); err != nil {
 		return Job{}, err
 	}
 	var pv Preview
@@ -194,6 +134,14 @@ func (s *Service) commit(ctx context.Context, p auth.Principal, pv Preview, key 
 	return s.admit(ctx, p, q, pkg, pv.ID)
 }
 
+// checkKey bounds an idempotency key. Errors: Invalid.
+func checkKey(key string) error {
+	if len(key) > limit.IdempotencyKey || strings.ContainsFunc(key, func(r rune) bool { return r == utf8.RuneError || !unicode.IsPrint(r) }) {
+		return Errorf(Invalid, "key: %.60q is no key: at most %d bytes that all print", key, limit.IdempotencyKey)
+	}
+	return nil
+}
+
 // Job finds a job of the caller, or of anybody for those who may read all. Errors: NotFound.
 func (s *Service) Job(ctx context.Context, p auth.Principal, id string) (Job, error) {
 	if err := s.authorize(ctx, p, auth.ReadOwnJobs, "", "job "+id); err != nil {
@@ -223,7 +171,45 @@ func (s *Service) Jobs(ctx context.Context, p auth.Principal, limit int) ([]Job,
 	return jobs, err
 }
 
-// StopJob ends a job's hold on its GPUs and marks it stopped. Errors: NotFound.
+// FindJobs lists jobs, newest first, at most maxJobs: the caller's own, or for those who may read all, whoever's the filter
+// names. Errors: Denied.
+func (s *Service) FindJobs(ctx context.Context, p auth.Principal, f JobFilter) ([]Job, error) {
+	action := auth.ReadAllJobs
+	if f.Account == p.Account {
+		action = auth.ReadOwnJobs
+	}
+	if err := s.authorize(ctx, p, action, "", "the jobs of others"); err != nil {
+		return nil, err
+	}
+	if f.Limit < 0 || f.Limit > maxJobs {
+		f.Limit = maxJobs
+	}
+	var jobs []Job
+	err := s.meta.View(ctx, func(tx Tx) (err error) {
+		jobs, err = tx.FindJobs(f)
+		return err
+	})
+	return jobs, err
+}
+
+// maxJobs is how many jobs a list has at most.
+const maxJobs = 200
+
+// JobPackage opens the package of a job that Job finds. Errors: NotFound; Damaged.
+func (s *Service) JobPackage(ctx context.Context, p auth.Principal, id string) (Job, Blob, error) {
+	job, err := s.Job(ctx, p, id)
+	if err != nil {
+		return job, nil, err
+	}
+	if job.Package.Digest.IsZero() {
+		return job, nil, Errorf(NotFound, "job %s came without a package", id)
+	}
+	b, err := s.openContent(ctx, job.Package)
+	return job, b, err
+}
+
+// StopJob ends a job's hold on its GPUs and marks it stopped, and tells the platforms that may run it. Stopping it again
+// changes nothing. Errors: NotFound.
 func (s *Service) StopJob(ctx context.Context, p auth.Principal, id string) (Job, error) {
 	job, err := s.Job(ctx, p, id)
 	if err != nil {
@@ -235,13 +221,21 @@ func (s *Service) StopJob(ctx context.Context, p auth.Principal, id string) (Job
 	if job.Account != p.Account && !p.Can(auth.ManageJobs) {
 		return job, Errorf(Denied, "job %s is %s's", id, job.Account)
 	}
-	job.Status = JobStopped
-	return job, s.meta.Update(ctx, func(tx Tx) error {
+	err = s.meta.Update(ctx, func(tx Tx) error {
+		if job, err = tx.Job(id); err != nil || job.Status == JobStopped {
+			return err
+		}
+		job.Status = JobStopped
 		if err := tx.SetJobStatus(id, JobStopped, s.now()); err != nil {
+			return err
+		}
+		if err := s.announceCancelled(tx, job); err != nil {
 			return err
 		}
 		return s.audit(tx, p, "job.stop", id, "")
 	})
+	s.handover.wake()
+	return job, err
 }
 
 // Usage is the caller's quota and what it holds.

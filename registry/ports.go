@@ -99,8 +99,10 @@ type Tx interface {
 	ContentTx
 	PackTx
 	JobTx
+	HandoverTx
 	AuditTx
 	AccessTx
+	SessionTx
 	CollectionTx
 }
 
@@ -185,11 +187,24 @@ type JobTx interface {
 	LeasedGPUs(account string, now time.Time) (int, error)           // sum over jobs whose lease runs
 	InsertPackageUpload(PackageUpload) error                         // Conflict: the id is taken
 	PackageUpload(id string) (PackageUpload, error)                  // ErrNotFound
-	MarkPackageStored(id string) error                               // ErrNotFound
+	MarkPackageStored(id, experiment string) error                   // what PackageUpload.Experiment says; ErrNotFound
+	FindJobs(JobFilter) ([]Job, error)                               // as Jobs
 	InsertPreview(Preview) error                                     // Conflict: the id is taken
 	Preview(id string) (Preview, error)                              // ErrNotFound
 	MarkPreviewCommitted(id, jobID string) error                     // ErrNotFound
 	DeleteExpired(now time.Time) error                               // previews without a job and package uploads
+}
+
+// HandoverTx is the part of Tx about the outbox.
+type HandoverTx interface {
+	InsertHandover(Handover) error                                            // Conflict: the id, or the job's event for the target, is taken; NotFound: no such job
+	Handover(id string) (Handover, error)                                     // ErrNotFound
+	Handovers(HandoverFilter) ([]Handover, error)                             // newest job first
+	DueHandovers(target string, now time.Time, limit int) ([]Handover, error) // that may be tried now, the longest due first; see below
+	UpdateHandover(Handover) error                                            // all but what names it and CreatedAt; ErrNotFound
+	HandoverCounts() ([]HandoverCount, error)                                 // of pending and dead rows, by target and state
+	// A row may be tried while it is pending, due, and not held. A cancellation waits until the admission that came before it is no
+	// longer pending nor held, so that a target never hears them the other way round.
 }
 
 // AuditTx is the part of Tx about the audit log and settings of the registry itself.
@@ -220,6 +235,25 @@ type AccessTx interface {
 	SignInFailures(subject string) (SignInFailures, error)                   // zero counts when there were none
 	PutSignInFailures(SignInFailures) error                                  // replaces
 	DeleteSignInFailures(before time.Time) error                             // whose last one was before the time
+}
+
+// SessionTx is the part of Tx about sessions and the codes that they are begun with.
+type SessionTx interface {
+	InsertSession(Session) error                                        // Conflict: the id is taken; NotFound: no such account
+	Session(id string) (Session, error)                                 // ErrNotFound; revoked and expired ones too
+	Sessions(account string, now time.Time) ([]Session, error)          // that are neither revoked nor expired, by creation; "" means all accounts
+	UpdateSession(Session) error                                        // all but account, kind, device and creation; ErrNotFound
+	RevokeSessions(account, except string, at time.Time) (int, error)   // those that live, but for the one of the id; how many
+	DeleteEndedSessions(before time.Time) error                         // that were revoked or expired before the time
+	InsertDeviceCode(DeviceCode) error                                  // Conflict: the hash or the user code is taken
+	DeviceCode(hash [32]byte) (DeviceCode, error)                       // ErrNotFound; expired ones too
+	DeviceCodeOf(userCode string) (DeviceCode, error)                   // ErrNotFound; expired ones too
+	UpdateDeviceCode(DeviceCode) error                                  // state, account, credential, time of the poll; ErrNotFound
+	DeviceCodes(network string, now time.Time) (of, all int, err error) // how many have not expired: of the network, and altogether
+	InsertAuthorizationCode(AuthorizationCode) error                    // Conflict: the hash is taken
+	AuthorizationCode(hash [32]byte) (AuthorizationCode, error)         // ErrNotFound; expired and used ones too
+	UseAuthorizationCode(hash [32]byte, session string) error           // ErrNotFound
+	DeleteExpiredCodes(before time.Time) error                          // codes of both kinds that expired before the time
 }
 
 // CollectionTx is the part of Tx about what may be removed, and about what owners hold. A list gives at most limit

@@ -25,6 +25,8 @@ type Deps struct {
 	Decided func(rule.Decision)
 	// Source opens what a repair fetches bytes from; nil: nothing is repaired.
 	Source func(from string) (RepairSource, error)
+	// Handover are the platforms that hear of admitted jobs.
+	Handover []HandoverTarget
 	// Alone says that no other process works on the stores: what a Service of a process that ended was doing is over.
 	Alone bool
 	// Workloads verifies the identity documents of programs; nil accepts none.
@@ -54,8 +56,9 @@ type Settings struct {
 	Retention  []RetentionRule
 	Quota      Quota // of owners that have none of their own
 
-	AnonymousRead []string       // patterns of repositories that are read without a sign-in; never a private one
-	RobotTTL      time.Duration  // how long a robot lives at most
+	AnonymousRead []string      // patterns of repositories that are read without a sign-in; never a private one
+	RobotTTL      time.Duration // how long a robot lives at most
+	Sessions      SessionSettings
 	Workloads     []WorkloadRule // which programs may act as which robot
 }
 
@@ -72,6 +75,7 @@ func DefaultSettings() Settings {
 		Collection: CollectionSettings{Every: 6 * time.Hour, Grace: 2 * time.Hour},
 		Scrub:      ScrubSettings{Every: 7 * 24 * time.Hour, Rate: 20 << 20},
 		RobotTTL:   400 * 24 * time.Hour,
+		Sessions:   SessionSettings{Idle: 30 * 24 * time.Hour, Life: 180 * 24 * time.Hour},
 	}
 }
 
@@ -107,6 +111,7 @@ type Service struct {
 	verified  *cache[[32]byte, bearer.Claims]
 	workloads WorkloadVerifier
 	refusals  refusals
+	handover  handover
 	resolver  Resolver // nil: nobody answers for the platform
 }
 

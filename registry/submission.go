@@ -208,6 +208,9 @@ func (s *Service) admit(ctx context.Context, p auth.Principal, q question, pkg c
 		if err := tx.InsertJob(job); err != nil {
 			return err
 		}
+		if err := s.announceAdmitted(tx, job); err != nil {
+			return err
+		}
 		if preview != "" {
 			if err := tx.MarkPreviewCommitted(preview, job.ID); err != nil {
 				return err
@@ -217,6 +220,7 @@ func (s *Service) admit(ctx context.Context, p auth.Principal, q question, pkg c
 	})
 	if err == nil && d.Allowed {
 		s.decided(d)
+		s.handover.wake()
 	}
 	if denied, ok := errors.AsType[*rule.Denied](err); ok {
 		s.decided(denied.Decision)

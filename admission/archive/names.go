@@ -138,17 +138,24 @@ func (n *names) whole() {
 
 func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
 
-// element judges one element of the path.
-func (n *names) element(element string) {
+// way judges an element as a step on a way. It reports whether it is a name.
+func (n *names) way(element string) bool {
 	switch element {
 	case "":
 		n.add("archive.path.element", `the path has an empty element: "//", or a "/" at its begin or end`)
-		return
 	case ".":
 		n.add("archive.path.element", `the path has an element "."; expected the plain relative path, without "./"`)
-		return
 	case "..":
 		n.add("archive.path.parent", `the path has an element ".."`)
+	default:
+		return true
+	}
+	return false
+}
+
+// element judges one element of the path.
+func (n *names) element(element string) {
+	if !n.way(element) {
 		return
 	}
 	switch {

@@ -147,8 +147,8 @@ func (sc *scanner) begin(size int64) { sc.left, sc.pad = size, -size&(blockSize-
 // member makes a member of its header and what stood before it.
 func (sc *scanner) member(h header, x *extended) (*member, error) {
 	sc.index++
-	if sc.index > limit.Files {
-		return nil, faultf("archive.limit.files", "the archive has more than %d members", limit.Files)
+	if sc.index > sc.s.caps.files {
+		return nil, faultf("archive.limit.files", "the archive has more than %d members", sc.s.caps.files)
 	}
 	m := &member{index: sc.index, size: h.size, executable: h.executable, body: (*body)(sc)}
 	if f := x.apply(h, m, describe(sc.index)); f != nil {
@@ -158,8 +158,8 @@ func (sc *scanner) member(h header, x *extended) (*member, error) {
 		return nil, at(f, m.path)
 	}
 	sc.unpacked += h.size
-	if sc.unpacked > limit.Unpacked {
-		return nil, at(faultf("archive.limit.unpacked", "with its %d bytes the pack has %d, at most %d are allowed", h.size, sc.unpacked, limit.Unpacked), m.path)
+	if sc.unpacked > sc.s.caps.unpacked {
+		return nil, at(faultf("archive.limit.unpacked", "with its %d bytes the archive has %d, at most %d are allowed", h.size, sc.unpacked, sc.s.caps.unpacked), m.path)
 	}
 	if f := sc.s.over(h.size); f != nil {
 		return nil, at(f, m.path)

@@ -31,16 +31,33 @@ type stream struct {
 	in    *bufio.Reader
 	tar   io.Reader
 	gzip  bool
+	caps  caps
 	n     int64 // bytes of the tar stream so far
 }
 
+// caps are the limits of an archive that packs and job packages have in common, but not their size.
+type caps struct {
+	compressed int64 // bytes of the archive
+	unpacked   int64 // of its members together
+	stream     int64 // of the archive uncompressed: members, headers and padding
+	files      int   // members
+}
+
+// packCaps are the limits of a pack's archive.
+var packCaps = caps{limit.Compressed, limit.Unpacked, limit.Stream, limit.Files}
+
 // openStream opens a source. plain admits a tar file that is not compressed.
 func openStream(src Source, plain bool, sum io.Writer) (*stream, error) {
+	return openWithin(src, plain, sum, packCaps)
+}
+
+// openWithin is openStream under other limits.
+func openWithin(src Source, plain bool, sum io.Writer, within caps) (*stream, error) {
 	r, err := src.Open()
 	if err != nil {
 		return nil, err
 	}
-	s := &stream{src: r, count: &counter{r: r, size: src.Size, sum: sum}}
+	s := &stream{src: r, count: &counter{r: r, size: src.Size, sum: sum}, caps: within}
 	s.in = bufio.NewReaderSize(s.count, 64<<10)
 	if err := s.start(plain); err != nil {
 		r.Close()
@@ -62,7 +79,7 @@ func (s *stream) start(plain bool) error {
 	switch {
 	case plain && !bytes.HasPrefix(head, gzipMagic[:2]):
 		s.tar = s.in
-		return s.limit(faultPlainSize)
+		return s.limit("archive.limit.unpacked", s.caps.stream)
 	case !bytes.HasPrefix(head, gzipMagic[:min(len(head), 3)]):
 		return faultf("archive.gzip.header", "the archive begins with %x, not with the gzip header 1f8b08%s", head, whatIs(head))
 	case err != nil:
@@ -70,7 +87,7 @@ func (s *stream) start(plain bool) error {
 	case head[3]&0xe0 != 0:
 		return faultf("archive.gzip.header", "the gzip header sets reserved flags (%#02x)", head[3])
 	}
-	if err := s.limit(faultCompressedSize); err != nil {
+	if err := s.limit("archive.limit.compressed", s.caps.compressed); err != nil {
 		return err
 	}
 	zr, err := gzip.NewReader(s.in)
@@ -93,26 +110,12 @@ func whatIs(head []byte) string {
 	return ""
 }
 
-func faultCompressedSize(size int64) *fault {
-	if size <= limit.Compressed {
-		return nil
-	}
-	return faultf("archive.limit.compressed", "the archive has %d bytes, at most %d are allowed", size, limit.Compressed)
-}
-
-func faultPlainSize(size int64) *fault {
-	if size <= limit.Stream {
-		return nil
-	}
-	return faultf("archive.limit.unpacked", "the archive has %d bytes, at most %d are allowed", size, limit.Stream)
-}
-
 // limit applies a limit on the source's size.
-func (s *stream) limit(judge func(size int64) *fault) error {
-	if f := judge(s.count.size); f != nil {
-		return f
+func (s *stream) limit(id rule.ID, most int64) error {
+	if s.count.size <= most {
+		return nil
 	}
-	return nil
+	return faultf(id, "the archive has %d bytes, at most %d are allowed", s.count.size, most)
 }
 
 func (s *stream) Read(p []byte) (int, error) {
@@ -131,8 +134,8 @@ func (s *stream) Read(p []byte) (int, error) {
 // the whole archive, so that the verdict does not hang on the order of the members.
 func (s *stream) over(ahead int64) *fault {
 	n := s.n + ahead
-	if n > limit.Stream {
-		return faultf("archive.limit.unpacked", "the archive unpacks to at least %d bytes with its headers, at most %d are allowed", n, limit.Stream)
+	if n > s.caps.stream {
+		return faultf("archive.limit.unpacked", "the archive unpacks to at least %d bytes with its headers, at most %d are allowed", n, s.caps.stream)
 	}
 	if s.gzip {
 		return overRatio(n, s.count.size)

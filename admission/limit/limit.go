@@ -43,4 +43,20 @@ const (
 	Header          = 1 * MiB // all request headers together; a JobSpec travels in one
 	JSONBody        = 4 * MiB // a JSON request body
 	JobPackage      = 256 * MiB
+	JobUnpacked     = 1 << 30 // the sum of a job package's members
+	JobFiles        = 20_000  // its members
+	JobStream       = JobUnpacked + JobFiles*4*KiB + EndPadding
+	IdempotencyKey  = 200 // bytes of the key of a commit
+)
+
+// Suites: environments, tasksets and rubrics.
+const (
+	SuiteFiles      = 10_000    // files of a version: its OCI manifest names each
+	SuiteIndex      = 8 * MiB   // index.json
+	Tasks           = 256 * MiB // tasks.jsonl: the seal reads it whole
+	TaskRow         = 4 * MiB   // one row of it
+	TasksetManifest = 4 * MiB   // taskset.json
+	TasksetTasks    = 10_000    // tasks of a taskset
+	RubricText      = 64 * KiB  // a rubric
+	SuiteRunners    = 100       // machines that serve one environment
 )

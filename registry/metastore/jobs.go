@@ -56,6 +56,17 @@ func (t *tx) Jobs(account string, limit int) ([]registry.Job, error) {
 		account, atMost(limit))
 }
 
+// FindJobs implements registry.JobTx.
+func (t *tx) FindJobs(f registry.JobFilter) ([]registry.Job, error) {
+	var q conditions
+	q.equal("account", f.Account)
+	q.equal("status", string(f.Status))
+	if f.Before != "" {
+		q.add(`(submitted_at, id) < (SELECT b.submitted_at, b.id FROM jobs b WHERE b.id = %s)`, f.Before)
+	}
+	return all(t, scanJob, `SELECT `+briefJobColumns+` FROM jobs`+q.where()+` ORDER BY submitted_at DESC, id DESC LIMIT `+q.arg(atMost(f.Limit)), q.args...)
+}
+
 // SetJobStatus implements registry.JobTx.
 func (t *tx) SetJobStatus(id string, s registry.JobStatus, leaseUntil time.Time) error {
 	return t.change(noJob(id), `UPDATE jobs SET status = $2, lease_until = $3 WHERE id = $1`, id, string(s), micros(leaseUntil))
@@ -70,9 +81,9 @@ func (t *tx) LeasedGPUs(account string, now time.Time) (n int, err error) {
 // InsertPackageUpload implements registry.JobTx. Errors: Conflict when the id is taken.
 func (t *tx) InsertPackageUpload(u registry.PackageUpload) error {
 	return t.insert(conflict("package upload %.100q exists already", u.ID),
-		`INSERT INTO package_uploads (id, account, token_hash, want_media_type, want_digest, want_size, stored, expires_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING`,
-		u.ID, u.Account, u.TokenHash[:], u.Want.MediaType, u.Want.Digest.String(), u.Want.Size, u.Stored, micros(u.ExpiresAt))
+		`INSERT INTO package_uploads (id, account, token_hash, want_media_type, want_digest, want_size, stored, expires_at, experiment)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING`,
+		u.ID, u.Account, u.TokenHash[:], u.Want.MediaType, u.Want.Digest.String(), u.Want.Size, u.Stored, micros(u.ExpiresAt), u.Experiment)
 }
 
 func noPackageUpload(id string) *registry.Error {
@@ -83,14 +94,14 @@ func noPackageUpload(id string) *registry.Error {
 func (t *tx) PackageUpload(id string) (registry.PackageUpload, error) {
 	return one(t, noPackageUpload(id), func(r row) (u registry.PackageUpload, err error) {
 		err = r.Scan(&u.ID, &u.Account, hashColumn{&u.TokenHash}, &u.Want.MediaType, digestColumn{&u.Want.Digest}, &u.Want.Size,
-			&u.Stored, timeColumn{&u.ExpiresAt})
+			&u.Stored, timeColumn{&u.ExpiresAt}, &u.Experiment)
 		return u, err
-	}, `SELECT id, account, token_hash, want_media_type, want_digest, want_size, stored, expires_at FROM package_uploads WHERE id = $1`, id)
+	}, `SELECT id, account, token_hash, want_media_type, want_digest, want_size, stored, expires_at, experiment FROM package_uploads WHERE id = $1`, id)
 }
 
 // MarkPackageStored implements registry.JobTx.
-func (t *tx) MarkPackageStored(id string) error {
-	return t.change(noPackageUpload(id), `UPDATE package_uploads SET stored = $2 WHERE id = $1`, id, true)
+func (t *tx) MarkPackageStored(id, experiment string) error {
+	return t.change(noPackageUpload(id), `UPDATE package_uploads SET stored = $2, experiment = $3 WHERE id = $1`, id, true, experiment)
 }
 
 // InsertPreview implements registry.JobTx. Errors: Conflict when the id is taken.

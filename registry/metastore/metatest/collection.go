@@ -54,7 +54,7 @@ func testCondemned(t *testing.T, s registry.MetaStore) {
 				return err
 			}
 		}
-		return tx.MarkPackageStored("stored")
+		return tx.MarkPackageStored("stored", "")
 	})
 	for _, named := range []digest.Digest{sum("linked"), m.Digest, sum("of a job"), sum("stored")} {
 		if condemn(t, s, named) {

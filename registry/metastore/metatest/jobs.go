@@ -128,10 +128,10 @@ func testPackageUploads(t *testing.T, s registry.MetaStore) {
 	fails(t, s, "taken id", registry.Conflict, insert(upload))
 	same(t, "package upload", view(t, s, find("p1")), upload)
 	same(t, "stored package upload", view(t, s, find("p2")), later)
-	update(t, s, func(tx registry.Tx) error { return tx.MarkPackageStored("p1") })
-	upload.Stored = true
+	update(t, s, func(tx registry.Tx) error { return tx.MarkPackageStored("p1", "experiments/a") })
+	upload.Stored, upload.Experiment = true, "experiments/a"
 	same(t, "package upload that was marked", view(t, s, find("p1")), upload)
-	fails(t, s, "mark of an unknown upload", registry.NotFound, func(tx registry.Tx) error { return tx.MarkPackageStored("p9") })
+	fails(t, s, "mark of an unknown upload", registry.NotFound, func(tx registry.Tx) error { return tx.MarkPackageStored("p9", "") })
 
 	update(t, s, func(tx registry.Tx) error { return tx.DeleteExpired(at(10)) })
 	missing(t, s, "expired package upload", registry.NotFound, find("p1"))
