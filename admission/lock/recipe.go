@@ -153,12 +153,16 @@ func readBindings(v *pyvalue.Value) *Bindings {
 				b.Params = append(b.Params, BoundParam{it.Key.Text, text(it.Value.Get("path")), text(it.Value.Get("type"))})
 			}
 		}
-		slices.SortFunc(b.Params, func(x, y BoundParam) int { return cmp.Compare(x.Name, y.Name) })
+		b.sort()
 	}
 	if e := v.Get("entrypoint"); e != nil && e.Kind == pyvalue.Map && e.Truthy() {
 		b.Entrypoint = &Entrypoint{text(e.Get("kind")), text(e.Get("value"))}
 	}
 	return b
+}
+
+func (b *Bindings) sort() {
+	slices.SortFunc(b.Params, func(x, y BoundParam) int { return cmp.Compare(x.Name, y.Name) })
 }
 
 // text is a value as text, not stripped; what is false is "".

@@ -151,7 +151,9 @@ func (r *resolver) find(b base, chain []string) (string, error) {
 	}
 	rel, ok := r.p.below(abs)
 	if !ok {
-		return "", b.fault("Copy the file into the project, for example below configs/.", "%.200q lies outside the project", b.value.Text)
+		f := b.fault("Copy the file into the project, for example below configs/.", "%.200q lies outside the project", b.value.Text)
+		f.err = errOutside
+		return "", f
 	}
 	info, err := os.Stat(abs)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode().IsRegular() {

@@ -1,6 +1,7 @@
 package project
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/gatehouse-registry/gatehouse/admission/limit"
@@ -17,7 +18,14 @@ type Fault struct {
 	Field   string `json:"field"`  // "" when the file as a whole is meant
 	Message string `json:"message"`
 	Hint    string `json:"hint"`
+
+	err error // errOutside, or nil
 }
+
+// errOutside is what the Fault of a base of `defaults` that lies outside the project is.
+var errOutside = errors.New("outside the project")
+
+func (f *Fault) Unwrap() error { return f.err }
 
 func (f *Fault) Error() string {
 	s := f.Message

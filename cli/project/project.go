@@ -199,7 +199,7 @@ func (p *Project) unread(path string, err error) error {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	if target, lerr := filepath.EvalSymlinks(filepath.Join(p.Root, filepath.FromSlash(path))); lerr == nil {
-		return &Fault{File: path, Message: fmt.Sprintf("leads out of the project, to %.200q", target), Hint: "Put the file itself into the project."}
+		return &Fault{File: path, Message: fmt.Sprintf("leads out of the project, to %.200q", target), Hint: "Put the file itself into the project.", err: errOutside}
 	}
 	return fmt.Errorf("%s: %w", path, err)
 }
