@@ -17,6 +17,7 @@ import (
 type SubmissionInput struct {
 	Spec   *jobspec.Spec // what jobspec.Parse read; nil when there was nothing to read
 	Report Report        // what it found; its policy is the gate's
+	File   string        // the document's name in violations, "" for none
 
 	Account      string // the authenticated account; it becomes the job's owner
 	AnyNamespace bool   // the account may write below any owner
@@ -120,6 +121,7 @@ func CheckSubmission(in SubmissionInput) (Decision, *jobspec.Spec) {
 	g.report.Violations = slices.Clone(in.Report.Violations)
 	g.report.Warnings = slices.Clone(in.Report.Warnings)
 	if in.Spec == nil {
+		g.report.InDocumentOrder()
 		return g.report.Decide(Submission, Subject{Dialect: in.Report.Dialect}, nil), nil
 	}
 	g.report.Dialect = in.Spec.Dialect
@@ -154,8 +156,23 @@ type catalogueFind struct {
 	ok bool
 }
 
+// add files a breach at a field of the document.
 func (g *submissionGate) add(id RuleID, field, format string, args ...any) {
-	g.report.Add(Violation{Rule: id, Field: field, Message: fmt.Sprintf(format, args...)})
+	g.file(Violation{Rule: id, Field: field, Message: fmt.Sprintf(format, args...)})
+}
+
+// file adds a violation, with the place of its field in the document.
+func (g *submissionGate) file(v Violation) {
+	if p := g.in.Spec.Place(v.Field); v.Line == 0 && v.Field != "" {
+		v.Pointer, v.Line, v.Column = p.Pointer, p.Line, p.Column
+	}
+	v.File = g.in.File
+	g.report.Add(v)
+}
+
+// addBeside files a breach of what the request says beside the document.
+func (g *submissionGate) addBeside(field, format string, args ...any) {
+	g.report.Add(Violation{Rule: "job.meta.agree", Field: field, Message: fmt.Sprintf(format, args...)})
 }
 
 // unchecked lists something that nobody could check.
@@ -168,6 +185,7 @@ func (g *submissionGate) unchecked(ref jobspec.Reference) {
 
 // decide turns what was found into the answer.
 func (g *submissionGate) decide() (Decision, *jobspec.Spec) {
+	g.report.InDocumentOrder()
 	subject := Subject{Name: g.spec.Metadata.Name, Dialect: g.spec.Dialect}
 	if !g.structured {
 		return g.report.Decide(Submission, subject, nil), nil
@@ -203,6 +221,7 @@ type JobSpecValue struct {
 // gate 2.
 func CheckJobSpec(src []byte, file string, opt CheckOptions) Decision {
 	spec, report := jobspec.Parse(src, jobspec.Options{Dialect: opt.Dialect, Policy: opt.Policy, File: file})
+	report.InDocumentOrder()
 	subject := Subject{Name: file, Dialect: report.Dialect}
 	if !report.OK() {
 		return report.Decide(Submission, subject, nil)

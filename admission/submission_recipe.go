@@ -21,10 +21,10 @@ func (g *submissionGate) beside() {
 		return
 	}
 	if exp := strings.TrimRight(b.Exp, "/"); exp != "" && g.spec.Source.Exp != "" && exp != g.spec.Source.Exp {
-		g.add("job.meta.agree", "exp", "the request names the experiment %.200q, the spec %.200q", exp, g.spec.Source.Exp)
+		g.addBeside("exp", "the request names the experiment %.200q, the spec %.200q", exp, g.spec.Source.Exp)
 	}
 	if b.Project != "" && g.spec.Metadata.Project != "" && b.Project != g.spec.Metadata.Project {
-		g.add("job.meta.agree", "project", "the request names the project %.100q, the spec %.100q", b.Project, g.spec.Metadata.Project)
+		g.addBeside("project", "the request names the project %.100q, the spec %.100q", b.Project, g.spec.Metadata.Project)
 	}
 	g.besideProfile(b.Profile)
 	if b.Spec == nil || !g.structured {
@@ -32,7 +32,7 @@ func (g *submissionGate) beside() {
 	}
 	second, report := jobspec.Parse(b.Spec, jobspec.Options{Dialect: g.spec.Dialect, Policy: g.report.Policy})
 	if !report.OK() || !bytes.Equal(second.Normalised(), g.in.Spec.Normalised()) {
-		g.add("job.meta.agree", "metadata.spec", "the request holds two specs that differ; which one is meant can't be told")
+		g.addBeside("metadata.spec", "the request holds two specs that differ; which one is meant can't be told")
 	}
 }
 
@@ -43,12 +43,12 @@ func (g *submissionGate) besideProfile(name string) {
 	}
 	i := slices.IndexFunc(g.in.Profiles, func(p Profile) bool { return p.Name == name })
 	if i < 0 {
-		g.add("job.meta.agree", "profile", "unknown hardware profile %.100q; there are %s", name, strings.Join(profileNames(g.in.Profiles), ", "))
+		g.addBeside("profile", "unknown hardware profile %.100q; there are %s", name, strings.Join(profileNames(g.in.Profiles), ", "))
 		return
 	}
 	pools := g.spec.Resources.Pools
 	if series := g.in.Profiles[i].series(); len(pools) > 0 && pools[0].Series != "" && pools[0].Series != series {
-		g.add("job.meta.agree", "profile", "the request names the profile %s, whose series is %s; the spec's first pool asks for %.100q", name, series, pools[0].Series)
+		g.addBeside("profile", "the request names the profile %s, whose series is %s; the spec's first pool asks for %.100q", name, series, pools[0].Series)
 	}
 }
 
@@ -89,7 +89,7 @@ func (g *submissionGate) recipe() {
 		RuntimeID: f.RuntimeID, CoreVersion: g.spec.Provenance.CoreVersion,
 	})
 	for _, v := range found {
-		g.report.Add(v)
+		g.file(v)
 	}
 	if p := entry.Pack; p != nil {
 		g.value.Recipes = append(g.value.Recipes, receipt.Pin{
@@ -154,7 +154,7 @@ func (g *submissionGate) method() {
 		}
 		stored, found := g.entry.Hyperparams(g.spec.Hyperparams, g.spec.Framework.Version)
 		for _, v := range found {
-			g.report.Add(v)
+			g.file(v)
 		}
 		g.spec.Hyperparams = stored
 	}
@@ -190,7 +190,7 @@ func (g *submissionGate) resources() {
 		if g.structured && len(res.Pools) > 1 {
 			_, found := res.PoolTopologies(g.entry.Roles)
 			for _, v := range found {
-				g.report.Add(v)
+				g.file(v)
 			}
 		}
 	}

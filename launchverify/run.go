@@ -171,13 +171,8 @@ func (l *launch) binds() ([]string, error) {
 		if name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\x00") {
 			return nil, usagef("%.200q is no name at the top of the job directory", name)
 		}
-		for _, d := range dialect.All {
-			n := d.Names()
-			for _, taken := range []string{n.SpecDir, n.PluginsDir, n.RecipesDir} {
-				if strings.EqualFold(name, taken) {
-					return nil, refusal("launch.bind", l.job.subject(), "%.200q is where pinned files lie", name)
-				}
-			}
+		if dialect.IsJobFolder(name) {
+			return nil, refusal("launch.bind", l.job.subject(), "%.200q is where pinned files lie", name)
 		}
 	}
 	return names, nil

@@ -2,7 +2,10 @@
 // written once and asks its dialect for the names; nothing else may compare against a dialect's strings.
 package dialect
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // Dialect is one of the two spellings of the platform's contracts.
 type Dialect string
@@ -84,6 +87,20 @@ var names = map[Dialect]Names{
 
 // Names are the dialect's constants.
 func (d Dialect) Names() Names { return names[d] }
+
+// IsJobFolder reports whether a name at the top of a job directory is the platform's own, in whatever case: where a launch puts
+// the spec, plugins or recipe packs of either dialect.
+func IsJobFolder(name string) bool {
+	for _, d := range All {
+		n := d.Names()
+		for _, taken := range []string{n.SpecDir, n.PluginsDir, n.RecipesDir} {
+			if strings.EqualFold(name, taken) {
+				return true
+			}
+		}
+	}
+	return false
+}
 
 // Detect finds the dialect whose constant, picked by pick, is value.
 func Detect(value string, pick func(Names) string) (Dialect, bool) {

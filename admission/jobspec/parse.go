@@ -42,7 +42,7 @@ func Decode(doc *pyvalue.Value, opt Options, report rule.Report) (*Spec, rule.Re
 		d = Detect(doc)
 	}
 	report.Dialect = d
-	r := &reader{d: d, opt: opt, report: &report, spec: &Spec{Dialect: d}}
+	r := &reader{d: d, opt: opt, report: &report, spec: &Spec{Dialect: d, doc: doc}}
 	root := node{v: doc, line: doc.Line, column: doc.Column}
 	scan := scanTree(root)
 	r.addAll(scan.numbers)

@@ -15,6 +15,9 @@ import (
 // maxFindings bounds the violations and, apart from them, the warnings of one report.
 const maxFindings = 500
 
+// rootField is the clients' word for the document.
+const rootField = "<root>"
+
 // reader walks a document, fills spec and files what it finds.
 type reader struct {
 	d       dialect.Dialect
@@ -105,7 +108,7 @@ func (r *reader) bad(n node, id rule.ID, format string, args ...any) bool {
 		return r.add(rule.Violation{Rule: id})
 	}
 	if n.field == "" && n.pointer == "" {
-		n.field = "<root>" // the clients' word for the document
+		n.field = rootField
 	}
 	return r.add(rule.Violation{
 		Rule: id, Field: n.field, File: r.opt.File, Line: n.line, Column: n.column, Pointer: n.pointer,

@@ -10,45 +10,56 @@ import (
 	"github.com/gatehouse-registry/gatehouse/admission/rule"
 )
 
-// TestEveryRuleBreaks holds the table and the reader together: each rule of a document by itself is broken by some
-// vector or by some document here, and each is met by the smallest document.
-func TestEveryRuleBreaks(t *testing.T) {
-	broken := make(map[rule.ID]bool)
-	note := func(report rule.Report) {
-		for _, list := range [][]rule.Violation{report.Violations, report.Warnings} {
-			for _, v := range list {
-				broken[v.Rule] = true
-			}
-		}
+// example is the document of a rule's example.
+func example(info rule.Info) []byte {
+	d, e := info.ExampleDialect(), info.Example
+	switch {
+	case e.Path == "":
+		return []byte(e.Value)
+	case e.Value == "":
+		return without(smallest(d), e.Path)
 	}
+	return with(smallest(d), e.Path, e.Value)
+}
+
+// TestExamples runs every example of the table that is a document by itself, and asks that every rule of documents has one.
+// The smallest documents break nothing.
+func TestExamples(t *testing.T) {
 	for _, d := range dialect.All {
-		for _, v := range readVectors[vector](t, dialectFiles[d]) {
-			_, report := Parse(v.source(), Options{Dialect: d})
-			note(report)
-		}
-		for path, value := range map[string]string{
-			"spec.junk":              "[" + strings.Repeat(`{"a":1},`, 60_000) + "1]",
-			"spec.resources.roles":   manyKeys(600),
-			"metadata.display_name":  `"` + strings.Repeat("x", 1025) + `"`,
-			"spec.hyperparams":       `{"n":` + strings.Repeat("9", 400) + `}`,
-			"spec.data.environment":  `"a/b"`,
-			"spec.framework.image":   `"u:p@host/x"`,
-			"spec.source.entrypoint": `"x"`,
-		} {
-			_, report := Parse(with(smallest(d), path, value), Options{Dialect: d})
-			note(report)
-		}
 		if _, report := Parse([]byte(smallest(d)), Options{Dialect: d}); len(report.Violations)+len(report.Warnings) > 0 {
 			t.Errorf("%s: the smallest document: %v %v", d, report.Violations, report.Warnings)
 		}
 	}
+	var ran int
 	for _, info := range rule.All() {
-		id := string(info.ID)
-		ofDocument := strings.HasPrefix(id, "job.") && strings.HasPrefix(info.Source, "jobspec.md") && !strings.HasPrefix(info.Source, "jobspec.md 8") && !strings.HasPrefix(info.Source, "jobspec.md 9")
-		if ofDocument && !broken[info.ID] {
-			t.Errorf("nothing breaks %s", id)
+		if !ofDocument(info) {
+			continue
+		}
+		if info.Example.None() || info.Example.Text != "" {
+			t.Errorf("%s has no example that is a document", info.ID)
+			continue
+		}
+		ran++
+		d := info.ExampleDialect()
+		_, report := Parse(example(info), Options{Dialect: d})
+		list := report.Violations
+		if info.Warns(d, rule.Policy{}) {
+			list = report.Warnings
+		}
+		if !rulesOf(list)[info.ID] {
+			t.Errorf("the example of %s breaks %v %v", info.ID, report.Violations, report.Warnings)
+		}
+		if n := len(rulesOf(report.Violations)); n > 1 {
+			t.Errorf("the example of %s breaks other rules too: %v", info.ID, report.Violations)
 		}
 	}
+	t.Logf("%d examples", ran)
+}
+
+// ofDocument reports whether a document alone can break a rule.
+func ofDocument(info rule.Info) bool {
+	return strings.HasPrefix(string(info.ID), "job.") && strings.HasPrefix(info.Source, "jobspec.md") &&
+		!strings.HasPrefix(info.Source, "jobspec.md 8") && !strings.HasPrefix(info.Source, "jobspec.md 9")
 }
 
 func manyKeys(n int) string {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -105,6 +106,23 @@ func smallest(d dialect.Dialect) string {
 		`"resources":{"pools":[{"name":"all"}]}},"provenance":{"core_version":"0.4.0"}}`
 }
 
+// without removes what is at a dotted path of a document.
+func without(doc, path string) []byte {
+	var root map[string]any
+	decode(doc, &root)
+	keys := strings.Split(path, ".")
+	at := root
+	for _, key := range keys[:len(keys)-1] {
+		at = at[key].(map[string]any)
+	}
+	delete(at, keys[len(keys)-1])
+	out, err := json.Marshal(root)
+	if err != nil {
+		panic(err)
+	}
+	return out
+}
+
 // with puts a JSON value at a dotted path of a document, in place of what is there.
 func with(doc, path, value string) []byte {
 	var root map[string]any
@@ -119,12 +137,13 @@ func with(doc, path, value string) []byte {
 		}
 		at = next
 	}
-	at[keys[len(keys)-1]] = json.RawMessage(value)
+	mark := "put " + path + " here"
+	at[keys[len(keys)-1]] = mark
 	out, err := json.Marshal(root)
 	if err != nil {
 		panic(err)
 	}
-	return out
+	return bytes.Replace(out, []byte(strconv.Quote(mark)), []byte(value), 1) // as it is written: not every value is strict JSON
 }
 
 func decode(doc string, to any) {

@@ -3,6 +3,7 @@ package jobspec
 import (
 	"strings"
 
+	"github.com/gatehouse-registry/gatehouse/admission/dialect"
 	"github.com/gatehouse-registry/gatehouse/admission/pyvalue"
 )
 
@@ -39,6 +40,9 @@ func (r *reader) exp(n node, text string) string {
 	}
 	r.shorter(n, path)
 	ok := true
+	if first, _, _ := strings.Cut(path, "/"); dialect.IsJobFolder(pyvalue.Strip(first)) {
+		r.bad(n, "job.source.exp.reserved", "found %.100q, expected a folder of the project: %.100q is where the platform puts pinned files", path, first)
+	}
 	for part := range strings.SplitSeq(path, "/") {
 		ok = r.segment(n, part, "job.source.exp.segment") && ok
 	}

@@ -40,6 +40,8 @@ type Spec struct {
 	Evaluation  Evaluation
 	Plugins     []Plugin
 	Provenance  Provenance
+
+	doc *pyvalue.Value // what it was read from, for Place; nil for a spec that was made otherwise
 }
 
 // Metadata names the job.

@@ -28,7 +28,7 @@ func Lookup(id ID) (Info, bool) {
 // All lists the whole table, sorted by id.
 func All() []Info {
 	var all []Info
-	for _, family := range [][]Info{archiveRules, yamlRules, jsonRules, manifestRules, layoutRules, documentRules, publishRules, jobRules, submissionRules, submitRules, jobPackageRules, launchRules} {
+	for _, family := range [][]Info{archiveRules, yamlRules, jsonRules, manifestRules, layoutRules, documentRules, suiteRules, publishRules, jobRules, submissionRules, submitRules, jobPackageRules, launchRules} {
 		all = append(all, family...)
 	}
 	sort.Slice(all, func(i, j int) bool { return all[i].ID < all[j].ID })
