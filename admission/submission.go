@@ -163,8 +163,11 @@ func (g *submissionGate) add(id RuleID, field, format string, args ...any) {
 
 // file adds a violation, with the place of its field in the document.
 func (g *submissionGate) file(v Violation) {
-	if p := g.in.Spec.Place(v.Field); v.Line == 0 && v.Field != "" {
-		v.Pointer, v.Line, v.Column = p.Pointer, p.Line, p.Column
+	if p := g.in.Spec.Place(v.Field); v.Field != "" {
+		v.Pointer = p.Pointer
+		if v.Line == 0 {
+			v.Line, v.Column = p.Line, p.Column
+		}
 	}
 	v.File = g.in.File
 	g.report.Add(v)

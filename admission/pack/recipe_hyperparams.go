@@ -5,7 +5,9 @@ import (
 	"math"
 	"math/big"
 	"slices"
+	"strings"
 
+	"github.com/gatehouse-registry/gatehouse/admission/nearest"
 	"github.com/gatehouse-registry/gatehouse/admission/pyvalue"
 	"github.com/gatehouse-registry/gatehouse/admission/rule"
 )
@@ -33,7 +35,7 @@ func (r *Recipe) CheckHyperparams(given *pyvalue.Value, frameworkVersion string)
 		return filled, report
 	}
 	if unknown := r.unknownParams(given); len(unknown) > 0 {
-		add(hyperparamsField, given, "recipe %s has no parameter %s, it has %s", r.ID(), quoteList(unknown), quoteList(r.Params.Names()))
+		add(hyperparamsField, r.firstUnknown(given), "found %s, expected parameters of the recipe %s, which are %s%s", quoteList(unknown), r.ID(), quoteList(r.Params.Names()), perhaps(unknown, r.Params.Names()))
 	}
 	for name, p := range r.Params.All() {
 		field, v := pathOf(hyperparamsField, name), given.Get(name)
@@ -68,6 +70,30 @@ func (r *Recipe) unknownParams(given *pyvalue.Value) []string {
 	}
 	slices.Sort(unknown)
 	return unknown
+}
+
+// firstUnknown is the first key of given that the recipe doesn't declare.
+func (r *Recipe) firstUnknown(given *pyvalue.Value) *pyvalue.Value {
+	for _, it := range given.Items {
+		if it.Key.Kind != pyvalue.Str || !r.Params.Has(it.Key.Text) {
+			return it.Key
+		}
+	}
+	return given
+}
+
+// perhaps says which known names the first few unknown ones were probably meant to be.
+func perhaps(unknown, known []string) string {
+	var hints []string
+	for _, name := range unknown[:min(len(unknown), 8)] {
+		if word := nearest.Word(name, known); word != "" {
+			hints = append(hints, fmt.Sprintf("%s for %.100q", word, name))
+		}
+	}
+	if hints == nil {
+		return ""
+	}
+	return "; perhaps " + strings.Join(hints, ", ")
 }
 
 // check says what is wrong with a value of the parameter, "" when nothing is.
