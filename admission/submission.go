@@ -28,6 +28,9 @@ type SubmissionInput struct {
 
 	Profiles   []Profile // hardware that the deployment has; nil: not known
 	ImageHosts []string  // registry hosts that images may come from, "*" and "*.<domain>" allowed; nil: not known
+	PinImages  bool      // an image must name its bytes by digest; otherwise one that does not is a warning
+	Hubs       []string  // hubs that models and datasets may come from, of jobspec.Hubs; nil: all
+	PinHubs    bool      // what comes from a hub outside must name a commit
 	Beside     *Beside   // what the request says beside the spec; nil: nothing
 
 	// Resolve answers for what the registry does not hold. Nil holds nothing. It must not block: whoever calls the gate
@@ -52,8 +55,12 @@ type PluginRecord struct {
 	Requires                pack.Requires
 }
 
-// Quota bounds the GPUs of an account. Limit 0 is no bound.
-type Quota struct{ Limit, InUse int64 }
+// Quota bounds what an account's jobs hold at a time. 0 and nil are no bounds.
+type Quota struct {
+	Limit, InUse  int64    // GPUs
+	MaxJobs, Jobs int64    // jobs
+	Profiles      []string // names of the hardware profiles that the account may use
+}
 
 // Profile is a kind of hardware.
 type Profile struct {
@@ -135,6 +142,7 @@ func CheckSubmission(in SubmissionInput) (Decision, *jobspec.Spec) {
 	g.framework()
 	g.method()
 	g.resources()
+	g.quota()
 	g.plugins()
 	g.references()
 	return g.decide()

@@ -104,6 +104,7 @@ func (g *submissionGate) framework() {
 	switch {
 	case f.Image != "":
 		g.imageHost(f.Image)
+		g.imagePin(f.Image)
 	case g.entry.ok && g.entry.Framework == frameworkCustom && g.structured:
 		g.add("job.framework.image.required", "spec.framework.image", "the recipe %s brings no runtime, expected an image", g.entry.Name)
 	}
@@ -198,9 +199,6 @@ func (g *submissionGate) resources() {
 		if ref.Kind == jobspec.RefSeries {
 			g.series(ref)
 		}
-	}
-	if gpus, q := g.spec.TotalGPUs(), g.in.Quota; q.Limit > 0 && gpus > 0 && gpus > q.Limit-q.InUse {
-		g.add("job.quota.gpus", "spec.resources.pools", "the job asks for %d GPUs; the account may use %d and %d are in use", gpus, q.Limit, q.InUse)
 	}
 }
 

@@ -33,7 +33,7 @@ func (g *submissionGate) references() {
 		if ownRules[ref.Kind] || ref.Kind == jobspec.RefAlgorithm && g.spec.Dialect == dialect.TunePlane {
 			continue
 		}
-		if ref.Access == jobspec.AccessWrite && !g.mayWrite(ref) {
+		if ref.Access == jobspec.AccessWrite && !g.mayWrite(ref) || !g.fromHub(ref) {
 			continue
 		}
 		g.resolve(ref)

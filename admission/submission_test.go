@@ -196,6 +196,7 @@ func TestSubmissionRules(t *testing.T) {
 	}
 	const framework = `"runtime_id":"verl-0.9.0"`
 	const pools = `{"name":"all","series":"h200","nodes":1,"gpus_per_node":8}`
+	pinned := "@" + digest.FromBytes([]byte("image")).String()
 	tunePlane := dialect.TunePlane
 	tests := []submissionCase{
 		{name: "unknown version", plugins: []string{plugin("alice/opsd", "9.9.9", opsdContent)}, rule: "job.plugins.record.unknown", says: []string{"alice/opsd@9.9.9"}},
@@ -241,13 +242,13 @@ func TestSubmissionRules(t *testing.T) {
 		{name: "core pre-release", replace: []string{`"core_version":"0.4.0"`, `"core_version":"0.4.1rc1"`}},
 		{name: "alias", replace: []string{"verl/tune", "verl/alice.tune"}, rule: "job.handshake.recipe.alias", warns: true, says: []string{"verl/tune"}},
 
-		{name: "image of an allowed host", replace: []string{framework, framework + `,"image":"registry.example/x:1"`}},
-		{name: "image of an allowed domain", replace: []string{framework, framework + `,"image":"Eu.corp.example:443/x"`}, rule: "job.framework.image.allowlist", says: []string{"eu.corp.example:443"}},
-		{name: "image below the domain", replace: []string{framework, framework + `,"image":"eu.corp.example/x"`}},
-		{name: "image of no host", replace: []string{framework, framework + `,"image":"library/x:1"`}, rule: "job.framework.image.allowlist", says: []string{"docker.io", "registry.example"}},
-		{name: "image of a host that ends alike", replace: []string{framework, framework + `,"image":"evilregistry.example/x"`}, rule: "job.framework.image.allowlist"},
-		{name: "all images", replace: []string{framework, framework + `,"image":"x"`}, input: func(in *SubmissionInput) { in.ImageHosts = []string{"*"} }},
-		{name: "image unchecked", replace: []string{framework, framework + `,"image":"x"`}, input: func(in *SubmissionInput) { in.ImageHosts = nil }, rule: "job.reference.unchecked", warns: true, says: []string{"image"}},
+		{name: "image of an allowed host", replace: []string{framework, framework + `,"image":"registry.example/x:1` + pinned + `"`}},
+		{name: "image of an allowed domain", replace: []string{framework, framework + `,"image":"Eu.corp.example:443/x` + pinned + `"`}, rule: "job.framework.image.allowlist", says: []string{"eu.corp.example:443"}},
+		{name: "image below the domain", replace: []string{framework, framework + `,"image":"eu.corp.example/x` + pinned + `"`}},
+		{name: "image of no host", replace: []string{framework, framework + `,"image":"library/x:1` + pinned + `"`}, rule: "job.framework.image.allowlist", says: []string{"docker.io", "registry.example"}},
+		{name: "image of a host that ends alike", replace: []string{framework, framework + `,"image":"evilregistry.example/x` + pinned + `"`}, rule: "job.framework.image.allowlist"},
+		{name: "all images", replace: []string{framework, framework + `,"image":"x` + pinned + `"`}, input: func(in *SubmissionInput) { in.ImageHosts = []string{"*"} }},
+		{name: "image unchecked", replace: []string{framework, framework + `,"image":"x` + pinned + `"`}, input: func(in *SubmissionInput) { in.ImageHosts = nil }, rule: "job.reference.unchecked", warns: true, says: []string{"image"}},
 		{name: "link of a platform recipe", replace: []string{framework, framework + `,"observability_url":"https://o.example"`}, rule: "job.framework.observability_url.forbidden"},
 		{name: "no link of an external recipe", input: entry(func(e *catalogue.Entry) { e.Observability = catalogue.External }), rule: "job.framework.observability_url.required"},
 		{name: "link of an external recipe", replace: []string{framework, framework + `,"observability_url":"https://o.example"`}, input: entry(func(e *catalogue.Entry) { e.Observability = catalogue.External })},

@@ -28,7 +28,8 @@ func (a app) robotCreate() *cobra.Command {
 		Short: "Make a robot and print its secret, once",
 		Long: `Make a robot of the own account, or of --owner for an administrator. It signs in as OWNER+NAME with the secret that is printed,
 and may do what its scopes allow and its owner may. A scope is a pattern of repositories (team/app, team/*, team/**, **) and,
-behind a colon, some of pull, push and delete.`,
+behind a colon, some of pull, push and delete. An administrator's robot that runs jobs reports their states with the action
+report, for the jobs of an account (alice/*) or all (**).`,
 		Example: "  sf admin robot create ci --scope 'alice/**:pull,push' --ttl 720h",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -207,17 +207,19 @@ func (s *Service) SetDisabled(ctx context.Context, p auth.Principal, name string
 	})
 }
 
-// SetQuota keeps the quota document of an account; its max_concurrent_gpus bounds what gate 2 admits (0: no limit).
-func (s *Service) SetQuota(ctx context.Context, p auth.Principal, name string, maxGPUs int, document json.RawMessage) (Account, error) {
+// SetQuota keeps the quota document of an account, of which gate 2 enforces what JobQuota holds. Errors: Denied, NotFound,
+// Invalid, TooLarge.
+func (s *Service) SetQuota(ctx context.Context, p auth.Principal, name string, document json.RawMessage) (Account, error) {
 	return s.changeAccount(ctx, p, name, "account.quota", string(document), func(a *Account) error {
-		switch {
-		case maxGPUs < 0:
-			return Errorf(Invalid, "max_concurrent_gpus: %d is negative", maxGPUs)
-		case len(document) > maxQuota:
+		if len(document) > maxQuota {
 			return Errorf(TooLarge, "the quota has %d bytes, at most %d are allowed", len(document), maxQuota)
 		}
-		a.MaxGPUs, a.Quota = maxGPUs, document
-		return nil
+		q, err := ParseJobQuota(document)
+		if err == nil {
+			err = s.checkJobQuota(q)
+		}
+		a.MaxGPUs, a.Quota = int(q.MaxGPUs), document
+		return err
 	})
 }
 

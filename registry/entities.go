@@ -16,7 +16,7 @@ type Account struct {
 	Email        string
 	PasswordHash string // argon2id, "" when the account has no password
 	Disabled     bool
-	MaxGPUs      int // concurrent GPUs its jobs may hold; 0 means no limit
+	MaxGPUs      int // concurrent GPUs its jobs may hold; 0 means no limit; what Quota says
 	CreatedAt    time.Time
 	Quota        json.RawMessage // the platform's quota document as the client sent it, null when never set
 }
@@ -132,11 +132,25 @@ type Activation struct {
 // JobStatus is the state of a job as the registry knows it.
 type JobStatus string
 
-// The states of a job.
+// The states of a job. The registry knows of the first and, when it was asked to stop a job, of the last; who runs the job
+// reports the others.
 const (
-	JobAdmitted JobStatus = "admitted"
-	JobStopped  JobStatus = "stopped"
+	JobAdmitted  JobStatus = "admitted"
+	JobQueued    JobStatus = "queued"
+	JobRunning   JobStatus = "running"
+	JobSucceeded JobStatus = "succeeded"
+	JobFailed    JobStatus = "failed"
+	JobStopped   JobStatus = "stopped"
 )
+
+// Ended reports whether the state is final.
+func (s JobStatus) Ended() bool { return s == JobSucceeded || s == JobFailed || s == JobStopped }
+
+// Leased is what an account's jobs hold whose lease runs.
+type Leased struct {
+	Jobs int64
+	GPUs int64 // over all pools of all jobs
+}
 
 // Job is an admitted job. Spec holds the very bytes that were decided on; they never change.
 type Job struct {

@@ -237,22 +237,3 @@ func (s *Service) StopJob(ctx context.Context, p auth.Principal, id string) (Job
 	s.handover.wake()
 	return job, err
 }
-
-// Usage is the caller's quota and what it holds.
-func (s *Service) Usage(ctx context.Context, p auth.Principal) (admission.Quota, json.RawMessage, error) {
-	if err := s.authorize(ctx, p, auth.ReadOwnJobs, "", "usage"); err != nil {
-		return admission.Quota{}, nil, err
-	}
-	var q admission.Quota
-	var document json.RawMessage
-	err := s.meta.View(ctx, func(tx Tx) error {
-		a, err := tx.Account(p.Account)
-		if err != nil {
-			return err
-		}
-		document = a.Quota
-		q, err = s.quota(tx, p.Account)
-		return err
-	})
-	return q, document, err
-}

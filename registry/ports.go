@@ -184,7 +184,7 @@ type JobTx interface {
 	JobByKey(account, key string) (Job, error)                       // ErrNotFound
 	Jobs(account string, limit int) ([]Job, error)                   // newest first, without Spec, Meta, Decision and Receipt; "" means all accounts
 	SetJobStatus(id string, s JobStatus, leaseUntil time.Time) error // ErrNotFound
-	LeasedGPUs(account string, now time.Time) (int, error)           // sum over jobs whose lease runs
+	Leased(account string, now time.Time) (Leased, error)            // what the jobs whose lease runs hold
 	InsertPackageUpload(PackageUpload) error                         // Conflict: the id is taken
 	PackageUpload(id string) (PackageUpload, error)                  // ErrNotFound
 	MarkPackageStored(id, experiment string) error                   // what PackageUpload.Experiment says; ErrNotFound

@@ -168,16 +168,6 @@ func recordOf(v Version) (admission.PluginRecord, error) {
 	}, nil
 }
 
-// quota is the account's GPU bound and what its running leases hold.
-func (s *Service) quota(tx Tx, account string) (admission.Quota, error) {
-	a, err := tx.Account(account)
-	if err != nil {
-		return admission.Quota{}, err
-	}
-	held, err := tx.LeasedGPUs(account, s.now())
-	return admission.Quota{Limit: int64(a.MaxGPUs), InUse: int64(held)}, err
-}
-
 // admit runs gate 2 once more and stores the job with its decision and its signed receipt, all in one transaction. A
 // submission that comes from a preview names it; a preview makes one job.
 func (s *Service) admit(ctx context.Context, p auth.Principal, q question, pkg content, preview string) (Job, error) {

@@ -53,6 +53,9 @@ func (h HubRef) Pinned() bool {
 
 var commit = pattern.New(`^[0-9a-f]{40}$`)
 
+// Hubs are the short names of the hubs: this platform, Hugging Face, ModelScope.
+var Hubs = []string{"tp", "hf", "ms"}
+
 var hubs = map[string]string{
 	"tp": "tp", "tuneplane": "tp", "sf": "tp", "hf": "hf", "huggingface": "hf", "ms": "ms", "modelscope": "ms",
 }
@@ -148,17 +151,33 @@ func (r *reader) hubRevision(n node, hub, revision string, id rule.ID) bool {
 	return true
 }
 
+// HubRef reads a reference of the spec to a model or to a data set that is read; false for any other, for a path, and in
+// forge, whose documents have no hubs.
+func (s *Spec) HubRef(ref Reference) (HubRef, bool) {
+	switch {
+	case ref.Kind == RefModel:
+		return s.hubRef(ref.Text, hubModel)
+	case ref.Kind == RefDataset && ref.Access == AccessRead:
+		return s.hubRef(ref.Text, hubDataset)
+	}
+	return HubRef{}, false
+}
+
+func (s *Spec) hubRef(text string, rules hubRules) (HubRef, bool) {
+	if text == "" || isPath(text) || !s.hasHubs() {
+		return HubRef{}, false
+	}
+	quiet := &reader{d: s.Dialect, report: &rule.Report{}}
+	return quiet.hubReference(node{}, text, rules)
+}
+
 // HubRefs lists what spec.model.base and the two datasets name on a hub, each once; it is empty in forge, whose
 // documents have no hubs.
 func (s *Spec) HubRefs() []HubRef {
 	var refs []HubRef
 	seen := make(map[HubRef]bool)
 	add := func(text string, rules hubRules) {
-		if text == "" || isPath(text) || !s.hasHubs() {
-			return
-		}
-		quiet := &reader{d: s.Dialect, report: &rule.Report{}}
-		if ref, ok := quiet.hubReference(node{}, text, rules); ok && !seen[ref] {
+		if ref, ok := s.hubRef(text, rules); ok && !seen[ref] {
 			seen[ref] = true
 			refs = append(refs, ref)
 		}

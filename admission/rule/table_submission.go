@@ -38,6 +38,15 @@ var submissionRules = []Info{
 		Deployment: true, Gates: []Gate{Submission},
 		Example: at(`spec.framework.image`, `"elsewhere.example/train:1"`),
 	},
+	{
+		ID: "job.framework.image.digest", Title: "The image names its bytes by digest, where the deployment wants that.",
+		Fix:    "Add the digest behind the reference: <host>/<repository>@sha256:<64 hex digits>; docker buildx imagetools inspect shows it.",
+		Source: "jobspec.md 8 (ours)", Deployment: true, Gates: []Gate{Submission}, Ours: true,
+		Example: told(`spec.framework.image is registry.example/train:1, and the server runs with require_image_digest.`),
+	},
+	warningOfOurs("job.framework.image.unpinned", "The image is named by a tag, which can be moved before the job starts.",
+		"Name the image by digest: <host>/<repository>@sha256:<64 hex digits>.",
+		at(`spec.framework.image`, `"registry.example/train:1"`)),
 	serverRule("job.framework.observability_url.required", "A recipe that is watched elsewhere has an observability_url.", "Add the address of the page that shows the run.",
 		told(`A job of custom/custom has no spec.framework.observability_url.`)),
 	serverRule("job.framework.observability_url.forbidden", "A recipe that the platform watches has no observability_url.", "Remove observability_url.",
@@ -66,6 +75,12 @@ var submissionRules = []Info{
 	},
 	deployment(serverRule("job.quota.gpus", "The job's GPUs are within the account's quota.", "Ask for fewer GPUs, wait for a job to end, or ask for more quota.",
 		at(`spec.resources`, `{"pools":[{"name":"all","nodes":100,"gpus_per_node":8}]}`))),
+
+	deployment(serverRule("job.quota.jobs", "The account has no more jobs at a time than it may.", "Wait for a job to end, stop one, or ask for more quota.",
+		told(`The account may have two jobs at a time, and has two.`))),
+	deployment(serverRule("job.quota.profiles", "The hardware is of a profile that the account may use.",
+		"Use one of the profiles that the message names, or ask for more quota.",
+		told(`The account may use the profile small alone, and a pool's series is h200.`))),
 
 	serverRule("job.plugins.record.unknown", "Each plugin version is published.", "Publish it, or name a version that is.",
 		at(`spec.plugins`, `[{"id":"alice/nothing","version":"1.0.0","digest":"sha256:abababababababababababababababababababababababababababababababab"}]`)),

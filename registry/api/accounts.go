@@ -93,7 +93,7 @@ func (a *API) SetDisabled(c *gin.Context) error {
 	return nil
 }
 
-// SetQuota serves POST /api/admin/quotas. The document is kept whole; max_concurrent_gpus is what gate 2 asks.
+// SetQuota serves POST /api/admin/quotas. The document is kept whole; registry.JobQuota is what of it gate 2 enforces.
 func (a *API) SetQuota(c *gin.Context) error {
 	var document json.RawMessage
 	if err := decode(c, &document); err != nil {
@@ -101,16 +101,11 @@ func (a *API) SetQuota(c *gin.Context) error {
 	}
 	var in struct {
 		Username string `json:"username"`
-		MaxGPUs  *int   `json:"max_concurrent_gpus"`
 	}
 	if err := json.Unmarshal(document, &in); err != nil {
 		return registry.Errorf(registry.Invalid, "request body: %w", err)
 	}
-	limit := 0
-	if in.MaxGPUs != nil {
-		limit = *in.MaxGPUs
-	}
-	if _, err := a.svc.SetQuota(c.Request.Context(), caller(c), in.Username, limit, document); err != nil {
+	if _, err := a.svc.SetQuota(c.Request.Context(), caller(c), in.Username, document); err != nil {
 		return err
 	}
 	c.Data(http.StatusOK, "application/json", document)

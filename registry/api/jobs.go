@@ -310,19 +310,6 @@ func (a *API) StopJob(c *gin.Context) error {
 	return nil
 }
 
-// Usage serves GET /api/usage/mine.
-func (a *API) Usage(c *gin.Context) error {
-	q, document, err := a.svc.Usage(c.Request.Context(), caller(c))
-	if err != nil {
-		return err
-	}
-	if document == nil {
-		document = json.RawMessage("{}")
-	}
-	c.JSON(http.StatusOK, gin.H{"quota": document, "usage": gin.H{"gpus_in_use": q.InUse, "max_concurrent_gpus": q.Limit}})
-	return nil
-}
-
 // GetTrust serves GET /api/trust: what a launch agent needs to verify this registry's receipts offline.
 func (a *API) GetTrust(c *gin.Context) error {
 	text, err := a.svc.Trust()

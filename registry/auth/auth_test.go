@@ -61,6 +61,7 @@ func TestAuthorizationTable(t *testing.T) {
 		ReadOwnJobs:    {Admin: own | foreign, Operator: own | foreign, Auditor: own | foreign, Viewer: own | foreign},
 		ReadAllJobs:    {Admin: own | foreign, Auditor: own | foreign},
 		ManageJobs:     {Admin: own | foreign},
+		ReportJobs:     {Admin: own | foreign},
 		ReadAudit:      {Admin: own | foreign, Auditor: own | foreign},
 		AnyNamespace:   {Admin: own | foreign},
 		ManageAccess:   {Admin: own | foreign, Operator: own},

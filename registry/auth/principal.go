@@ -13,8 +13,8 @@ const (
 	Operator Role = "operator" // reads all packs, publishes below its own name, submits jobs
 	Auditor  Role = "auditor"  // reads everything, jobs and the audit log of all accounts too; writes nothing
 	Viewer   Role = "viewer"   // reads packs and its own jobs; writes nothing
-	// Robot is what a robot account acts as: content within its scopes, and never more than its owner may. No account
-	// can be given it.
+	// Robot is what a robot account acts as: content and the states of jobs within its scopes, and never more than its owner
+	// may. No account can be given it.
 	Robot Role = "robot"
 )
 
@@ -59,7 +59,8 @@ func (p Principal) Namespace() string {
 	return p.Account
 }
 
-// InScope reports whether the scopes of a robot allow the verb on the repository. Who is no robot has no such bound.
+// InScope reports whether the scopes of a robot allow the verb on the repository, or on what JobScope gives for a job. Who is
+// no robot has no such bound.
 func (p Principal) InScope(v Verb, repository string) bool {
 	return p.Role != Robot && p.Scopes == nil || Allows(p.Scopes, v, repository)
 }
@@ -87,6 +88,7 @@ const (
 	ReadOwnJobs    Action = "jobs:read-own"
 	ReadAllJobs    Action = "jobs:read-all"
 	ManageJobs     Action = "jobs:manage" // stop the jobs of others
+	ReportJobs     Action = "jobs:report" // say how far a job has come
 	ReadAudit      Action = "audit:read"
 	AnyNamespace   Action = "namespace:any"     // write and delete below any owner
 	ManageAccess   Action = "repository:access" // who may read a repository; robots
@@ -99,7 +101,7 @@ const (
 // Actions lists every action in its fixed order.
 var Actions = []Action{
 	ReadContent, WriteContent, DeleteContent, PublishPolicy, ManagePacks, ManageAccounts, OwnTokens,
-	ReadCatalogue, ImportCatalog, SubmitJobs, ReadOwnJobs, ReadAllJobs, ManageJobs, ReadAudit, AnyNamespace, ManageAccess,
+	ReadCatalogue, ImportCatalog, SubmitJobs, ReadOwnJobs, ReadAllJobs, ManageJobs, ReportJobs, ReadAudit, AnyNamespace, ManageAccess,
 	ReadPrivate, CollectContent, CheckContent, ManageQuotas,
 }
 
@@ -110,7 +112,7 @@ var allowed = map[Role][]Action{
 	Operator: {ReadContent, ReadCatalogue, WriteContent, DeleteContent, OwnTokens, SubmitJobs, ReadOwnJobs, ManageAccess},
 	Auditor:  {ReadContent, ReadCatalogue, OwnTokens, ReadOwnJobs, ReadAllJobs, ReadAudit, ReadPrivate},
 	Viewer:   {ReadContent, ReadCatalogue, OwnTokens, ReadOwnJobs},
-	Robot:    {ReadContent, WriteContent, DeleteContent, AnyNamespace, ReadPrivate},
+	Robot:    {ReadContent, WriteContent, DeleteContent, AnyNamespace, ReadPrivate, ReportJobs},
 }
 
 // ownOnly are the actions that are bound to a namespace.

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Verb is what may be done to a repository, in the words of the distribution token specification.
+// Verb is what may be done to a repository, in the words of the distribution token specification, or to a job.
 type Verb string
 
 // The verbs.
@@ -15,12 +15,20 @@ const (
 	Pull   Verb = "pull"
 	Push   Verb = "push"
 	Delete Verb = "delete"
+	// Report says how far a job has come. No token of the token endpoint is made for it.
+	Report Verb = "report"
 )
 
-// Verbs lists every verb in its fixed order.
+// Verbs lists the verbs of repositories in their fixed order.
 var Verbs = []Verb{Pull, Push, Delete}
 
-// Scope allows verbs on the repositories that a pattern names.
+// ScopeVerbs lists every verb that a robot's scope may have.
+var ScopeVerbs = []Verb{Pull, Push, Delete, Report}
+
+// JobScope is what a pattern names a job by: <account>/<job id>.
+func JobScope(account, job string) string { return account + "/" + job }
+
+// Scope allows verbs on the repositories, and on the jobs, that a pattern names.
 type Scope struct {
 	Repository string `json:"repository" yaml:"repository"` // a pattern, see CheckPattern
 	Actions    []Verb `json:"actions" yaml:"actions"`       // at least one
@@ -112,12 +120,12 @@ func CheckScopes(scopes []Scope) error {
 		if err := CheckPattern(s.Repository); err != nil {
 			faults = append(faults, fmt.Errorf("scopes[%d].repository: %w", i, err))
 		}
-		if len(s.Actions) == 0 || len(s.Actions) > len(Verbs) {
-			faults = append(faults, fmt.Errorf("scopes[%d].actions: 1 to %d of pull, push, delete are needed, found %d", i, len(Verbs), len(s.Actions)))
+		if len(s.Actions) == 0 || len(s.Actions) > len(ScopeVerbs) {
+			faults = append(faults, fmt.Errorf("scopes[%d].actions: 1 to %d of pull, push, delete, report are needed, found %d", i, len(ScopeVerbs), len(s.Actions)))
 		}
 		for _, v := range s.Actions {
-			if !slices.Contains(Verbs, v) {
-				faults = append(faults, fmt.Errorf("scopes[%d].actions: %.20q is none of pull, push, delete", i, v))
+			if !slices.Contains(ScopeVerbs, v) {
+				faults = append(faults, fmt.Errorf("scopes[%d].actions: %.20q is none of pull, push, delete, report", i, v))
 			}
 		}
 	}

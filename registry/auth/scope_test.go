@@ -71,6 +71,23 @@ func TestBounds(t *testing.T) {
 	}
 }
 
+// TestWhoReportsJobs: administrators, and robots of administrators within their scopes.
+func TestWhoReportsJobs(t *testing.T) {
+	robot := Principal{Account: "root+platform", Role: Robot, Owner: "root", OwnerRole: Admin, Scopes: []Scope{{Repository: "alice/*", Actions: []Verb{Report}}}}
+	if !robot.Can(ReportJobs) || !robot.InScope(Report, JobScope("alice", "run-1")) || robot.InScope(Report, JobScope("bob", "run-1")) || robot.InScope(Pull, "alice/x") {
+		t.Error("an administrator's robot is not held to its scope")
+	}
+	if with(robot, func(p *Principal) { p.OwnerRole = Operator }).Can(ReportJobs) {
+		t.Error("an operator's robot reports jobs")
+	}
+	if with(robot, func(p *Principal) { p.Grant = &Grant{Scopes: robot.Scopes} }).Can(ReportJobs) {
+		t.Error("a token of the token endpoint reports jobs")
+	}
+	if err := CheckScopes(robot.Scopes); err != nil {
+		t.Error(err)
+	}
+}
+
 func with(p Principal, change func(*Principal)) Principal {
 	change(&p)
 	return p

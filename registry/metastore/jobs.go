@@ -72,10 +72,11 @@ func (t *tx) SetJobStatus(id string, s registry.JobStatus, leaseUntil time.Time)
 	return t.change(noJob(id), `UPDATE jobs SET status = $2, lease_until = $3 WHERE id = $1`, id, string(s), micros(leaseUntil))
 }
 
-// LeasedGPUs implements registry.JobTx. A lease runs until, and not at, its LeaseUntil.
-func (t *tx) LeasedGPUs(account string, now time.Time) (n int, err error) {
-	err = t.get(`SELECT CAST(COALESCE(SUM(gpus), 0) AS BIGINT) FROM jobs WHERE account = $1 AND lease_until > $2`, []any{account, micros(now)}, &n)
-	return n, err
+// Leased implements registry.JobTx. A lease runs until, and not at, its LeaseUntil.
+func (t *tx) Leased(account string, now time.Time) (l registry.Leased, err error) {
+	err = t.get(`SELECT COUNT(*), CAST(COALESCE(SUM(gpus), 0) AS BIGINT) FROM jobs WHERE account = $1 AND lease_until > $2`,
+		[]any{account, micros(now)}, &l.Jobs, &l.GPUs)
+	return l, err
 }
 
 // InsertPackageUpload implements registry.JobTx. Errors: Conflict when the id is taken.

@@ -245,8 +245,8 @@ func (t faultyTx) InsertAudit(a registry.AuditRow) error {
 func (t faultyTx) Ledger(seq int64, limit int) ([]registry.LedgerRow, error) {
 	return stepValue(t.f, "Ledger", func() ([]registry.LedgerRow, error) { return t.Tx.Ledger(seq, limit) })
 }
-func (t faultyTx) LeasedGPUs(account string, now time.Time) (int, error) {
-	return stepValue(t.f, "LeasedGPUs", func() (int, error) { return t.Tx.LeasedGPUs(account, now) })
+func (t faultyTx) Leased(account string, now time.Time) (registry.Leased, error) {
+	return stepValue(t.f, "Leased", func() (registry.Leased, error) { return t.Tx.Leased(account, now) })
 }
 func (t faultyTx) InsertJob(j registry.Job) error {
 	return t.f.step("InsertJob", func() error { return t.Tx.InsertJob(j) })

@@ -69,6 +69,7 @@ func routes(a *api.API) []route {
 		{http.MethodGet, "/api/jobs/:id", auth.ReadOwnJobs, a.GetJob},
 		{http.MethodGet, "/api/jobs/:id/spec", auth.ReadOwnJobs, a.GetSpec},
 		{http.MethodGet, "/api/jobs/:id/receipt", auth.ReadOwnJobs, a.GetReceipt},
+		{http.MethodPost, "/api/jobs/:id/state", auth.ReportJobs, a.ReportJob},
 		{http.MethodPost, "/api/job/stop", auth.SubmitJobs, a.StopJob},
 		{http.MethodPost, "/api/submissions/uploads", auth.SubmitJobs, a.StartPackage},
 		{http.MethodPut, "/api/submissions/uploads/:id", auth.SubmitJobs, a.PutPackage},

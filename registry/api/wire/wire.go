@@ -151,6 +151,13 @@ type Job struct {
 	Decision    json.RawMessage `json:"decision,omitempty"` // of a single job only
 }
 
+// JobState is the answer of POST /api/jobs/{id}/state.
+type JobState struct {
+	RunID      string `json:"run_id"`
+	Status     string `json:"status"`
+	LeaseUntil string `json:"lease_until"` // RFC 3339, until when the job's GPUs count without another report; "" when they don't
+}
+
 // JobList is the answer of GET /api/jobs/mine.
 type JobList struct {
 	Jobs []Job `json:"jobs"`

@@ -11,7 +11,7 @@ import (
 
 var jobTests = map[string]func(*testing.T, registry.MetaStore){
 	"Jobs":           testJobs,
-	"LeasedGPUs":     testLeasedGPUs,
+	"Leased":         testLeased,
 	"PackageUploads": testPackageUploads,
 	"Previews":       testPreviews,
 }
@@ -88,26 +88,26 @@ func testJobs(t *testing.T, s registry.MetaStore) {
 	fails(t, s, "status of an unknown job", registry.NotFound, set("j9"))
 }
 
-func testLeasedGPUs(t *testing.T, s registry.MetaStore) {
+func testLeased(t *testing.T, s registry.MetaStore) {
 	withAccounts(t, s, "alice", "bob")
 	first, second, other := job("j1", "alice", "", 0), job("j2", "alice", "", 1), job("j3", "bob", "", 2)
 	second.GPUs, other.GPUs = 3, 64
 	withJobs(t, s, first, second, other)
-	for n, want := range map[int]int{0: 11, 99: 11, 100: 3, 101: 0} {
-		leased := func(tx registry.Tx) (int, error) { return tx.LeasedGPUs("alice", at(n)) }
+	for n, want := range map[int]registry.Leased{0: {Jobs: 2, GPUs: 11}, 99: {Jobs: 2, GPUs: 11}, 100: {Jobs: 1, GPUs: 3}, 101: {}} {
+		leased := func(tx registry.Tx) (registry.Leased, error) { return tx.Leased("alice", at(n)) }
 		if got := view(t, s, leased); got != want {
-			t.Errorf("GPUs that alice's jobs hold at %d s: got %d, want %d", n, got, want)
+			t.Errorf("what alice's jobs hold at %d s: got %v, want %v", n, got, want)
 		}
 		update(t, s, func(tx registry.Tx) error {
 			got, err := leased(tx)
 			if got != want {
-				t.Errorf("in an update, at %d s: got %d, want %d", n, got, want)
+				t.Errorf("in an update, at %d s: got %v, want %v", n, got, want)
 			}
 			return err
 		})
 	}
-	if got := view(t, s, func(tx registry.Tx) (int, error) { return tx.LeasedGPUs("nobody", at(0)) }); got != 0 {
-		t.Errorf("GPUs that nobody holds: got %d, want 0", got)
+	if got := view(t, s, func(tx registry.Tx) (registry.Leased, error) { return tx.Leased("nobody", at(0)) }); got != (registry.Leased{}) {
+		t.Errorf("what nobody holds: got %v, want nothing", got)
 	}
 }
 
