@@ -166,7 +166,7 @@ var suiteRules = []Info{
 		ID: "taskset.schema", Title: "taskset.json names the schema and format that its reader knows.",
 		Fix:    "Write tuneplane/taskset/v1 and harbor.",
 		Source: "packs.md 11", Gates: suiteGates, Dialects: []dialect.Dialect{dialect.TunePlane},
-		Example: Example{Value: `{"schema": "tuneplane/taskset/v1", "format": "x", "tasks": []}`},
+		Example: Example{Value: `{"schema": "tuneplane/taskset/v1", "format": "x", "tasks": [{"id": "t1", "path": "t1", "split": "eval", "sha256": "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"}]}`},
 	},
 	{
 		ID: "taskset.tasks", Title: "A taskset has 1 to 10000 tasks.",

@@ -1,8 +1,10 @@
 package suite
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"math/big"
 	"slices"
@@ -239,4 +241,18 @@ func (t *TasksetDocument) CheckFiles(index Index, policy rule.Policy) rule.Repor
 		}
 	}
 	return r.finish()
+}
+
+// encodeTaskset writes a taskset.json as people read it.
+func encodeTaskset(tasks []TasksetTask) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	err := enc.Encode(struct {
+		Schema string        `json:"schema"`
+		Format string        `json:"format"`
+		Tasks  []TasksetTask `json:"tasks"`
+	}{TasksetSchema, TasksetFormat, tasks})
+	return b.Bytes(), err
 }
