@@ -22,8 +22,8 @@ var layers = [][]string{
 	{"cli"},
 	{"cli/"},
 	{"registry/server"},
-	{"registry/client", "registry/oci", "registry/moving"},
-	{"registry/api"},
+	{"registry/client", "registry/oci", "registry/moving", "registry/handover"},
+	{"registry/api", "web"},
 	{"registry/api/wire", "registry/httperr", "registry/httpbody", "registry/blobstore", "registry/metastore", "registry/trust", "registry/auth/oidc", "registry/webhook"},
 	{"registry"},
 	{"registry/auth", "launchverify"},
@@ -37,6 +37,7 @@ var layers = [][]string{
 var only = map[string][]string{
 	"github.com/gin-gonic/gin":           {"registry/server", "registry/api", "web"},
 	"database/sql":                       {"registry/metastore"},
+	"html/template":                      {"web"},
 	"github.com/minio/minio-go/v7":       {"registry/blobstore/s3", "internal/testservice"},
 	"modernc.org/sqlite":                 {"registry/metastore"},
 	"github.com/jackc/pgx/v5":            {"registry/metastore", "internal/testservice"},
@@ -58,8 +59,9 @@ var only = map[string][]string{
 	"github.com/gowebpki/jcs":            {"digest/canonical"},
 	"github.com/hashicorp/golang-lru/v2": {"registry"},
 	"github.com/opencontainers/":         {"admission/pack", "registry/client", "registry/oci", "cli"},
-	// The control plane runs nothing: what could start or load code is for the client, the agent and test tools.
-	"os/exec": {"cli", "launchverify", "registry/internal", "scripts/bench", "internal/testservice"},
+	// The control plane runs nothing: what could start or load code is for the client, the agent and test tools. A hand-over
+	// runs what an administrator configured, and nothing of a job's.
+	"os/exec": {"cli", "launchverify", "registry/internal", "registry/handover", "scripts/bench", "internal/testservice"},
 	"plugin":  {},
 	// Servers for tests and scripts: no part of the product may start one.
 	module + "/internal/testservice":       {"internal/testservice"},

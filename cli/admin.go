@@ -23,7 +23,7 @@ func (a app) admin() *cobra.Command {
 	catalog := &cobra.Command{Use: "catalog", Short: "What client releases ship", Args: cobra.NoArgs}
 	catalog.AddCommand(a.catalogImport())
 	cmd.AddCommand(a.backup(), a.restore(), a.migrate(), a.readOnly())
-	cmd.AddCommand(a.robot(), a.repositoryAccess(), a.namespace())
+	cmd.AddCommand(a.device(), a.robot(), a.repositoryAccess(), a.namespace())
 	cmd.AddCommand(a.gc(), a.fsck(), a.scrub(), a.quota())
 	cmd.AddCommand(account, token, key, catalog)
 	return cmd

@@ -177,8 +177,14 @@ func (a app) credential(name string, p mirror.Place, f sideFlags) (auth.Credenti
 	if err != nil {
 		return nil, err
 	}
-	if who := s.Servers[p.Base.String()]; who.Token != "" {
-		return auth.StaticCredential(p.Base.Host, auth.Credential{Username: who.Account, Password: who.Token}), nil
+	if server := p.Base.String(); s.Servers[server].Token != "" {
+		return func(_ context.Context, host string) (auth.Credential, error) {
+			if host != p.Base.Host {
+				return auth.EmptyCredential, nil
+			}
+			who, err := a.env.sessionAt(server)
+			return auth.Credential{Username: who.Account, Password: who.Token}, err
+		}, nil
 	}
 	store, err := credentials.NewStoreFromDocker(credentials.StoreOptions{})
 	if err != nil {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/gatehouse-registry/gatehouse/admission/name"
 	"github.com/gatehouse-registry/gatehouse/registry/auth"
-	"github.com/gatehouse-registry/gatehouse/registry/auth/bearer"
 )
 
 // AdminAccount is the account that a new registry begins with.
@@ -85,12 +84,9 @@ func (s *Service) CreateAccount(ctx context.Context, p auth.Principal, in NewAcc
 	}
 	a := Account{Name: in.Name, Role: in.Role, Email: in.Email, CreatedAt: s.now()}
 	if in.Password != "" {
-		if auth.IsSecret(in.Password) || bearer.LooksLike(in.Password) {
-			return a, Errorf(Invalid, "password: it has the form of a token, and would be taken for one: choose another")
-		}
-		hash, err := auth.HashPassword(in.Password)
+		hash, err := passwordHash(in.Password)
 		if err != nil {
-			return a, Errorf(Invalid, "password: %w", err)
+			return a, err
 		}
 		a.PasswordHash = hash
 	}
@@ -158,6 +154,11 @@ func (s *Service) changeAccount(ctx context.Context, p auth.Principal, name, act
 		}
 		if err := tx.UpdateAccount(a); err != nil {
 			return err
+		}
+		if a.Disabled && !before.Disabled { // let in again, somebody signs in again
+			if _, err := tx.RevokeSessions(name, "", s.now()); err != nil {
+				return err
+			}
 		}
 		return s.audit(tx, p, action, name, detail)
 	})

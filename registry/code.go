@@ -46,6 +46,9 @@ const (
 	Precondition     Code = "PRECONDITION"      // a compare-and-set that lost
 	Damaged          Code = "DAMAGED"           // promised content that the store lost
 	Disabled         Code = "DISABLED"          // a version that an administrator disabled
+
+	GrantPending Code = "GRANT_PENDING" // a device flow that nobody has approved yet; the message is what its client reads
+	GrantInvalid Code = "GRANT_INVALID" // a code of a sign-in that is none, or none any more
 )
 
 // Meaning is what a code is turned into at the edges. Status and exit code of an error stand here alone.
@@ -86,6 +89,8 @@ var meanings = map[Code]Meaning{
 	Precondition:        {409, 6, "the state has moved on"},
 	Damaged:             {500, 7, "content is damaged or missing in the store"},
 	Disabled:            {403, 3, "disabled by an administrator"},
+	GrantPending:        {400, 4, "authorization_pending"},
+	GrantInvalid:        {400, 4, "the code is not valid, or no more: sign in again"},
 }
 
 // Meaning looks the code up; an unknown code means Internal.

@@ -106,18 +106,51 @@ type LedgerRow struct {
 	CreatedAt time.Time       `json:"createdAt"`
 }
 
-// RecipeID says which pack holds a recipe id of a dialect. Once taken it stays taken.
-type RecipeID struct {
+// ClientID says which pack has an id by which the clients of a dialect know a recipe or a benchmark: they leave the owner
+// out of the one and join it with a dot in the other, so that two packs could be one for them (packs.md 5.5, 6). Once
+// taken it stays taken, in every case of its letters.
+type ClientID struct {
 	Dialect dialect.Dialect
-	ID      string // <framework>/<name>
+	Kind    string // recipe or benchmark
+	ID      string // <framework>/<name>, <owner>.<name>
 	Pack    string // <owner>/<pack name>
+	Alias   bool   // the id is another spelling of the recipe's own
 }
+
+// Shelved is the newest enabled version of a declarative pack in a dialect, which is what clients sync, with what the
+// catalogue says of it. What it says of a recipe is empty for packs of other kinds.
+type Shelved struct {
+	Dialect       dialect.Dialect
+	Repository    string
+	Version       string // of the pack
+	Owner         string
+	PackName      string
+	Kind          string
+	Content       digest.Digest
+	Recipe        string          // the recipe's id
+	Alias         string          // its other spelling
+	RecipeVersion string          // as the document has it
+	RecipeDigest  string          // what the handshake compares
+	Entry         json.RawMessage // the catalogue's entry, without parameters; null for other kinds
+}
+
+// ID is "<owner>/<pack name>", as the clients name a pack.
+func (v Shelved) ID() string { return v.Owner + "/" + v.PackName }
+
+// CataloguePart is what a stamp of the catalogue is about.
+type CataloguePart string
+
+// The parts of the catalogue.
+const (
+	ShelfPart    CataloguePart = "shelf"    // published packs
+	ReleasesPart CataloguePart = "releases" // imported client releases
+)
 
 // Snapshot is the built-in part of the catalogue of one client release, as an administrator imported it.
 type Snapshot struct {
 	Dialect    dialect.Dialect
 	Release    string
-	Document   []byte // canonical form of package catalogue
+	Document   []byte // as package catalogue reads it
 	ImportedBy string
 	ImportedAt time.Time
 }

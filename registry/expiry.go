@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// Expire ends what has had its time: sessions of uploads, previews, package uploads, and the memory of closed uploads. It
+// Expire ends what has had its time: sessions of uploads, previews, package uploads, tokens and
+// sessions, codes of sign-ins, and the memory of failed sign-ins and closed uploads. It
 // returns how many sessions ended.
 func (s *Service) Expire(ctx context.Context) (int, error) {
 	n, err := s.expireSessions(ctx)
@@ -21,6 +22,12 @@ func (s *Service) Expire(ctx context.Context) (int, error) {
 			return err
 		}
 		if err := tx.DeleteSignInFailures(s.now().Add(-forgetFailures)); err != nil {
+			return err
+		}
+		if err := tx.DeleteEndedSessions(s.now().Add(-keepEndedSessions)); err != nil {
+			return err
+		}
+		if err := tx.DeleteExpiredCodes(s.now().Add(-keepExpiredCodes)); err != nil {
 			return err
 		}
 		return tx.ForgetClosedUploads(s.now())

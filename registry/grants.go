@@ -76,7 +76,7 @@ func (s *Service) IssueBearer(ctx context.Context, p auth.Principal, scopes []st
 // Refresh turns a refresh token into the principal that it was made for. Errors: Unauthorized when it is none, or its
 // account or credential is out.
 func (s *Service) Refresh(ctx context.Context, token string) (auth.Principal, error) {
-	claims, err := s.tokenKey.Verify(token, s.set.RegistryID, bearer.Refresh, s.now())
+	claims, err := s.tokenKey.Verify(token, s.set.RegistryID, s.now(), bearer.Refresh)
 	if err != nil || claims.Account == "" {
 		return auth.Principal{}, &Error{Code: Unauthorized, Message: "the refresh token is not valid, or no more: sign in again", Err: ErrInvalidToken}
 	}

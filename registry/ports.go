@@ -104,6 +104,7 @@ type Tx interface {
 	AccessTx
 	SessionTx
 	CollectionTx
+	CatalogueTx
 }
 
 // AccountTx is the part of Tx about accounts and tokens.
@@ -155,7 +156,7 @@ type ContentTx interface {
 	ForgetClosedUploads(now time.Time) error                         // those whose until has passed
 }
 
-// PackTx is the part of Tx about packs, the ledger and the catalogue. A list of versions leaves out Summary, Document and
+// PackTx is the part of Tx about packs and the ledger. A list of versions leaves out Summary, Document and
 // Catalogue, which can be large: a request must not hold those of every version of a pack.
 type PackTx interface {
 	InsertVersion(Version) error                                           // Conflict: the version, or its Key, is taken, by Versions or by the ledger
@@ -167,14 +168,33 @@ type PackTx interface {
 	VersionByManifest(repository string, d digest.Digest) (Version, error) // ErrNotFound
 	Ledger(afterSeq int64, limit int) ([]LedgerRow, error)                 // in order; InsertVersion appends the row
 	MergeLedger(repository, key string, row LedgerRow) (bool, error)       // adds a row of the ledger file that a restored backup lacks; true when it did; Conflict: another manifest, or the key is taken
-	TakeRecipeID(RecipeID) error                                           // Conflict: another pack has it; the same pack again is fine
-	RecipeHolder(d dialect.Dialect, id string) (RecipeID, error)           // ErrNotFound
-	RecipeIDs(d dialect.Dialect) ([]RecipeID, error)                       // sorted by id
-	PutSnapshot(Snapshot) error                                            // replaces the one of its dialect and release
-	Snapshot(d dialect.Dialect, release string) (Snapshot, error)          // ErrNotFound
-	Snapshots(d dialect.Dialect) ([]Snapshot, error)                       // newest import last
 	Activation(kind string) (Activation, error)                            // generation 0 and null before the first change
 	PutActivation(a Activation, expected int64) error                      // Code Precondition when the generation moved
+}
+
+// CatalogueTx is the part of Tx about what clients find: the shelf, the ids by which they know what was published, and what
+// their releases ship.
+type CatalogueTx interface {
+	// CatalogueStamp is a text that every change of the part replaces by a new one; "" before the first change.
+	CatalogueStamp(d dialect.Dialect, part CataloguePart) (string, error)
+	PutCatalogueStamp(d dialect.Dialect, part CataloguePart, stamp string) error
+	PutShelved(Shelved) error                                          // replaces that of its dialect and repository; NotFound: no such version
+	TakeOffShelf(d dialect.Dialect, repository string) (bool, error)   // whether there was one
+	Shelved(d dialect.Dialect, repository string) (Shelved, error)     // ErrNotFound
+	ShelvedRecipe(d dialect.Dialect, id string) ([]Shelved, error)     // whose recipe has the id, then whose alias is it: at most one each
+	Shelf(d dialect.Dialect, yield func(Shelved) error) error          // all, by repository, without Entry
+	ShelvedRecipes(d dialect.Dialect, yield func(Shelved) error) error // those of recipes, by recipe id
+	// ShelvedDigests yields recipe id, version and digest of every recipe, by id.
+	ShelvedDigests(d dialect.Dialect, yield func(id, version, digest string)) error
+	ShelvedNames(d dialect.Dialect, prefix string, limit int) ([]string, error) // ids of recipes that begin with the prefix, sorted
+
+	TakeClientID(ClientID) error                                         // Conflict: another pack has it, in any case; an alias gives way instead. The same pack again is fine
+	ClientIDHolder(d dialect.Dialect, kind, id string) (ClientID, error) // in any case of its letters; ErrNotFound
+	ClientIDs(d dialect.Dialect, kind string) ([]ClientID, error)        // sorted by id, without aliases
+
+	PutSnapshot(Snapshot) error                                   // replaces the one of its dialect and release
+	Snapshot(d dialect.Dialect, release string) (Snapshot, error) // ErrNotFound
+	Snapshots(d dialect.Dialect) ([]Snapshot, error)              // without Document; newest import last
 }
 
 // JobTx is the part of Tx about submissions.

@@ -102,6 +102,7 @@ type Service struct {
 	uploadKey   []byte // signs the ids of uploads
 	rows        *cache[rowKey, row]
 	bytes       *cache[digest.Digest, []byte]
+	catalogues  catalogues
 	inspections chan struct{} // bounds archives being read
 	decided     func(rule.Decision)
 	upkeep      upkeep
@@ -140,6 +141,9 @@ func New(ctx context.Context, d Deps, set Settings) (*Service, error) {
 	s.source, s.resolver = d.Source, d.Resolver
 	s.always = s.meta
 	s.meta = writable{s.meta}
+	if err := s.fillShelf(ctx); err != nil {
+		return s, err
+	}
 	return s, s.openLedger(ctx)
 }
 

@@ -21,7 +21,8 @@ func nobody(ctx context.Context) auth.Principal {
 // errSecret is the one answer to a token that is none.
 var errSecret = &Error{Code: Unauthorized, Message: "the token is not valid: it is unknown, expired or revoked, or its account is disabled", Err: ErrInvalidToken}
 
-// Authenticate turns the secret of a request into a principal: that of a token, or a bearer token of the token endpoint.
+// Authenticate turns the secret of a request into a principal: that of a token, a session's access token, or a bearer token of
+// the token endpoint.
 // Errors: Unauthorized for a secret that is unknown, revoked or expired, or whose account is disabled.
 func (s *Service) Authenticate(ctx context.Context, secret string) (auth.Principal, error) {
 	var p auth.Principal
@@ -87,7 +88,9 @@ func (s *Service) authenticateBearer(ctx context.Context, token string) (auth.Pr
 		return auth.Principal{}, &Error{Code: Unauthorized, Message: "the bearer token is not valid, or no more", Err: cause}
 	}
 	p, err := s.claimed(ctx, claims)
-	p.Grant = &auth.Grant{Scopes: claims.Scopes, Catalogue: claims.Catalogue}
+	if claims.Use == bearer.Access {
+		p.Grant = &auth.Grant{Scopes: claims.Scopes, Catalogue: claims.Catalogue}
+	}
 	return p, err
 }
 
@@ -103,7 +106,7 @@ func (s *Service) verifyBearer(token string) (bearer.Claims, error) {
 	if claims, ok := s.verified.get(key); ok && s.now().Before(claims.Expires) {
 		return claims, nil
 	}
-	claims, err := s.tokenKey.Verify(token, s.set.RegistryID, bearer.Access, s.now())
+	claims, err := s.tokenKey.Verify(token, s.set.RegistryID, s.now(), bearer.Access, bearer.Session)
 	if err == nil {
 		s.verified.put(key, claims, verifiedClaim*(1+len(claims.Scopes)))
 	}
@@ -140,6 +143,9 @@ func (s *Service) principal(tx Tx, account, credential string) (signedIn, error)
 		return signedIn{}, err
 	}
 	in := signedIn{principal: auth.Principal{Account: a.Name, Role: a.Role}}
+	if id, ok := strings.CutPrefix(credential, sessionCredential); ok {
+		return s.sessionPrincipal(tx, in, id)
+	}
 	if strings.HasPrefix(credential, passwordCredential) {
 		if a.PasswordHash == "" || credential != credentialOf(a) {
 			return in, ErrNotFound

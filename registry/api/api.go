@@ -26,13 +26,14 @@ import (
 type API struct {
 	svc     *registry.Service
 	version string // of this server
+	address Addresses
 	log     *slog.Logger
 }
 
-// New makes the handlers over a service. version is what GET /api/version answers; log takes what fails when its answer has
-// begun.
-func New(svc *registry.Service, version string, log *slog.Logger) *API {
-	return &API{svc: svc, version: version, log: log}
+// New makes the handlers over a service. version is what GET /api/version answers; address is for what is handed out; log takes
+// what fails when its answer has begun.
+func New(svc *registry.Service, version string, address Addresses, log *slog.Logger) *API {
+	return &API{svc: svc, version: version, address: address, log: log}
 }
 
 // Handler is a gin handler that returns its error.

@@ -14,7 +14,7 @@ import (
 var outside = []string{
 	"datasets", "corpora", "volumes", "models", "playground", "annotate", "benchmarks", "samples", "sweeps", "clean",
 	"post", "ingest", "judge", "learning", "admin/maintenance", "job", "jobs/cancel-all", "jobs/clean",
-	"environments", "env-runners", "tasksets", "rubrics", "auth", "cli",
+	"environments", "env-runners", "tasksets", "rubrics",
 }
 
 // logStream alone answers 404: both clients reconnect for ever on anything of the 5xx class (wire.md 0).
@@ -27,7 +27,7 @@ func (a *API) NoRoute(c *gin.Context) error {
 	switch {
 	case isAPI && rest == logStream:
 		return registry.Errorf(registry.NotFound, "this registry keeps no job logs; the platform that runs the job does")
-	case isAPI && isOutside(rest), strings.HasPrefix(path, "/cli/"):
+	case isAPI && isOutside(rest):
 		return registry.Errorf(registry.Outside, "Gatehouse is a registry of packs with an admission gate: %s %s is not part of it", registry.Shown(c.Request.Method), registry.Shown(path))
 	}
 	return registry.Errorf(registry.NotFound, "no such address: %s %s", registry.Shown(c.Request.Method), registry.Shown(path))

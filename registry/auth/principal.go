@@ -28,10 +28,12 @@ func (r Role) Valid() bool { return slices.Contains(Roles, r) }
 type Principal struct {
 	Account string // the account's name, "" when anonymous
 	Role    Role
-	TokenID string // the token that was presented, "" when a password was
+	TokenID string // the token that was presented, or that the session was made from; "" when it was a password
 
 	// Credential names what was presented where that is no token: tokens of the token endpoint are bound to it.
 	Credential string
+
+	Session *Session // the session whose token or cookie was presented, nil when none was
 
 	Owner     string  // whom a robot acts for, "" for anybody else
 	OwnerRole Role    // a robot's: that of its owner
@@ -40,6 +42,13 @@ type Principal struct {
 
 	Remote  string // the address that asks, for the audit log
 	Request string // the id of the request, likewise
+}
+
+// Session is the session that a principal signed in with.
+type Session struct {
+	ID      string
+	Client  string // the base path of the client's dialect, sf or tp; "" for a client that is neither
+	Release string // of that client, "" when it named none
 }
 
 // Grant bounds a bearer token of the token endpoint: it is good for content only, and for these repositories.

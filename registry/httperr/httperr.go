@@ -26,8 +26,9 @@ type Form uint8
 
 // The forms.
 const (
-	OCI Form = iota // /v2: {"errors":[{"code","message","detail"}]}, as distribution-spec says; the message says all
-	API             // /api: {"detail":"title\n- violation\n- violation","decision":{…}}, as both real clients read it (wire.md 1)
+	OCI  Form = iota // /v2: {"errors":[{"code","message","detail"}]}, as distribution-spec says; the message says all
+	API              // /api: {"detail":"title\n- violation\n- violation","decision":{…}}, as both real clients read it (wire.md 1)
+	Page             // a page for people, which WithPage made; without one plain text
 )
 
 // statusClientGone is the status when nobody waits for the answer any more. It is written, since a handler that writes
@@ -52,6 +53,10 @@ func Write(w http.ResponseWriter, r *http.Request, log *slog.Logger, form Form, 
 	a.showDecision = readsDecisions(r)
 	a.record(r, log, err)
 	head(w.Header(), a, a.requestID)
+	if form == Page {
+		writePage(w, r, a)
+		return
+	}
 	if a.status == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", challenge(r.Context(), form, err))
 	}

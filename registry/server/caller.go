@@ -46,6 +46,16 @@ func withoutBase(next http.Handler) http.Handler {
 	})
 }
 
+// withSession lets the client that signed in say its release, where neither the path nor the User-Agent does.
+func withSession(ctx context.Context, session *auth.Session) context.Context {
+	c := registry.CallerOf(ctx)
+	if session == nil || c.Release != "" || session.Client != c.Dialect.Names().Client {
+		return ctx
+	}
+	c.Release = session.Release
+	return registry.WithCaller(ctx, c)
+}
+
 // callerFromPath reads the base path and gives the request without it. The path is cut in its escaped form, and both
 // forms of what is left are made of that: a slash that is escaped must not be one for some readers and none for others.
 func callerFromPath(r *http.Request) (registry.Caller, *http.Request, bool) {

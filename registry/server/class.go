@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/gatehouse-registry/gatehouse/registry/oci"
+	"github.com/gatehouse-registry/gatehouse/web"
 )
 
 // class is a family of routes, the label that metrics, traces and logs carry. There are few of them and their names are
@@ -25,6 +26,7 @@ const (
 	classPackage    class = "package"    // likewise, on its way out
 	classSubmission class = "submission" // gate 2
 	classAPI        class = "api"
+	classPage       class = "page" // for people who sign a client in
 	classHealth     class = "health"
 	classScrape     class = "metrics"
 	classOther      class = "other"
@@ -32,7 +34,7 @@ const (
 
 // classes lists every class.
 var classes = []class{classPing, classToken, classBlob, classUpload, classManifest, classTags, classReferrers, classCatalogue, classPublish,
-	classPackage, classSubmission, classAPI, classHealth, classScrape, classOther}
+	classPackage, classSubmission, classAPI, classPage, classHealth, classScrape, classOther}
 
 // classOf finds the class of a request, and whether it moves content, which takes as long as a client's line is slow.
 func classOf(method, path string) (c class, transfer bool) {
@@ -49,6 +51,8 @@ func classOf(method, path string) (c class, transfer bool) {
 		return classSubmission, false
 	case strings.HasPrefix(path, "/api/"):
 		return classAPI, false
+	case web.Is(path):
+		return classPage, false
 	case path == "/healthz", path == "/readyz":
 		return classHealth, false
 	case path == "/metrics":

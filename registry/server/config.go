@@ -40,11 +40,14 @@ type Config struct {
 
 	AnonymousRead    []string         `yaml:"anonymous_read" doc:"patterns of repositories that are pulled from without a sign-in: a name, team/*, team/**, or ** for all; never a private one. Unset means none"`
 	RobotTTL         time.Duration    `yaml:"robot_ttl" doc:"how long a robot account lives at most"`
+	Sessions         Sessions         `yaml:"sessions"`
 	WorkloadIdentity []workloadIssuer `yaml:"workload_identity" doc:"issuers whose identity documents programs may exchange for a robot's token: a list of issuer, audience, ca_file, and rules of claims, robot, ttl (docs/access.md)"`
 
 	Profiles   []registry.Profile `yaml:"profiles" doc:"hardware that jobs may ask for: a list of name, series (default: the name), num_nodes, gpus_per_node (default: 1), label"`
 	ImageHosts []string           `yaml:"image_hosts" doc:"registry hosts of images that jobs may run; * allows all, *.example.org a domain"`
 	WarnRules  []string           `yaml:"warn_rules" doc:"rules of ours, stricter than the real clients, that only warn (sf rules lists them). A rule of the clients, or one whose breach would harm others, can't be named"`
+
+	Handover []handoverTarget `yaml:"handover" doc:"platforms that admitted jobs go to: a list of name, one of webhook (with secret_file, ca_file, insecure_http), command (a list) and directory, and package, timeout (30s), give_up (72h), parallel (4) (docs/handover.md)"`
 
 	Collection Collection               `yaml:"collection"`
 	Scrub      Scrub                    `yaml:"scrub"`
@@ -54,6 +57,12 @@ type Config struct {
 	Limits Limits `yaml:"limits"`
 
 	sources map[string]string // where each key that was set comes from
+}
+
+// Sessions is how long clients stay signed in.
+type Sessions struct {
+	Idle time.Duration `yaml:"idle" doc:"how long a client stays signed in that does not ask for anything"`
+	Life time.Duration `yaml:"life" doc:"how long a client stays signed in at most"`
 }
 
 // Collection is when the registry removes by itself what nothing names.
@@ -98,7 +107,7 @@ func defaults() Config {
 	set := registry.DefaultSettings()
 	return Config{
 		Listen: DefaultListen, LogFormat: "auto", LogLevel: "info", DrainTimeout: time.Minute,
-		RobotTTL: set.RobotTTL,
+		RobotTTL: set.RobotTTL, Sessions: Sessions(set.Sessions),
 		Profiles: set.Profiles, ImageHosts: set.ImageHosts,
 		Collection: Collection{Every: set.Collection.Every, Grace: set.Collection.Grace},
 		Scrub:      Scrub{Every: set.Scrub.Every, Rate: set.Scrub.Rate},

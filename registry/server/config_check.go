@@ -53,11 +53,13 @@ func (c Config) settings() (registry.Settings, error) {
 	k.stores()
 	k.transport()
 	k.logs()
+	k.handover()
 	c, set := k.c, registry.DefaultSettings()
 	set.MaxBlob, set.UploadTTL, set.PreviewTTL = c.Limits.MaxBlobBytes, c.Limits.UploadTTL, c.Limits.PreviewTTL
 	set.LeaseTTL, set.ReceiptTTL = c.Limits.LeaseTTL, c.Limits.ReceiptTTL
 	set.ImageHosts, set.Profiles = c.ImageHosts, slices.Clone(c.Profiles)
 	set.AnonymousRead, set.RobotTTL, set.Workloads = c.AnonymousRead, c.RobotTTL, k.access()
+	set.Sessions = registry.SessionSettings(c.Sessions)
 	set.Collection = registry.CollectionSettings{Every: c.Collection.Every, Grace: c.Collection.Grace}
 	set.Scrub = registry.ScrubSettings{Every: c.Scrub.Every, Rate: c.Scrub.Rate}
 	set.RedirectOver, set.Quota, set.Retention = c.RedirectOver, registry.Quota(c.Quota), c.Retention
@@ -86,7 +88,7 @@ func (c Config) settings() (registry.Settings, error) {
 // needed are the numbers that can't be 0: nothing would work.
 var needed = []string{
 	"drain_timeout", "limits.max_blob_bytes", "limits.upload_ttl", "limits.preview_ttl", "limits.lease_ttl", "limits.receipt_ttl",
-	"limits.connections", "limits.requests", "limits.transfers", "limits.header_timeout", "limits.idle_timeout",
+	"sessions.idle", "sessions.life", "limits.connections", "limits.requests", "limits.transfers", "limits.header_timeout", "limits.idle_timeout",
 }
 
 // numbers refuses those below zero, and zeros where nothing would work.

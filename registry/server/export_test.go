@@ -7,6 +7,7 @@ import (
 
 	"github.com/gatehouse-registry/gatehouse/registry"
 	"github.com/gatehouse-registry/gatehouse/registry/api"
+	"github.com/gatehouse-registry/gatehouse/web"
 )
 
 // OpenWith is Open over the stores and the clock that change makes of the real ones.
@@ -26,7 +27,7 @@ type Route struct{ Method, Path string }
 // Routes is the route list.
 func Routes() []Route {
 	var list []Route
-	for _, r := range routes(new(api.API)) {
+	for _, r := range routes(new(api.API), new(web.Pages)) {
 		list = append(list, Route{r.method, r.path})
 	}
 	return list

@@ -16,6 +16,7 @@ import (
 	"github.com/gatehouse-registry/gatehouse/registry/auth"
 	"github.com/gatehouse-registry/gatehouse/registry/httperr"
 	"github.com/gatehouse-registry/gatehouse/registry/oci"
+	"github.com/gatehouse-registry/gatehouse/web"
 )
 
 // newHandler builds the whole HTTP surface: the OCI protocol as a plain handler mounted under gin, the API, and the
@@ -33,7 +34,11 @@ func (s *Server) newHandler() (*observer, error) {
 	if err := engine.SetTrustedProxies(nil); err != nil { // package server does that itself, for net/http handlers too
 		return nil, err
 	}
-	a := api.New(s.svc, s.version, s.log)
+	pages, err := web.New(s.svc, s.config.PublicURL, s.overTLS())
+	if err != nil {
+		return nil, fmt.Errorf("public_url: %w", err)
+	}
+	a := api.New(s.svc, s.version, s.address, s.log)
 	answer := func(form httperr.Form, c *gin.Context, err error) {
 		httperr.Write(c.Writer, c.Request, s.log, form, err)
 		c.Abort()
@@ -41,13 +46,13 @@ func (s *Server) newHandler() (*observer, error) {
 	wrap := func(h api.Handler) gin.HandlerFunc {
 		return func(c *gin.Context) {
 			if err := h(c); err != nil {
-				answer(httperr.API, c, err)
+				answer(formOf(c.Request.URL.Path), c, err)
 			}
 		}
 	}
 	idle := s.config.Limits.IdleTimeout
-	engine.Use(recoverPanics(answer, s.log), s.challenge, authenticate(s.svc, &failedSignIns{}, answer), fair(newLimiter(s.config.Limits), s.metrics, answer), checkQuery(answer), guardBody(idle))
-	install(engine, s.svc, routes(a), wrap)
+	engine.Use(recoverPanics(answer, s.log), guardPages(pages, answer), s.challenge, authenticate(s.svc, &failedSignIns{}, answer), fair(newLimiter(s.config.Limits), s.metrics, answer), checkQuery(answer), guardBody(idle))
+	install(engine, s.svc, routes(a, pages), wrap)
 	protocol := oci.New(oci.Options{Service: s.svc, Log: s.log, IdleTimeout: idle, Principal: func(r *http.Request) (auth.Principal, error) {
 		return auth.PrincipalOf(r.Context()), nil
 	}})
@@ -106,14 +111,32 @@ func isOCI(path string) bool { return path == "/v2" || strings.HasPrefix(path, "
 
 // formOf is the form of a route's errors.
 func formOf(path string) httperr.Form {
-	if isOCI(path) {
+	switch {
+	case isOCI(path):
 		return httperr.OCI
+	case web.Is(path):
+		return httperr.Page
 	}
 	return httperr.API
 }
 
-// open lists the routes that need no sign-in and look at no credentials.
-var open = map[string]bool{"/api/version": true, "/healthz": true, "/readyz": true}
+// guardPages lets package web see to the headers of its pages and the origin of their forms.
+func guardPages(pages *web.Pages, answer answerFunc) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		if !web.Is(c.Request.URL.Path) {
+			return
+		}
+		if err := pages.Guard(c); err != nil {
+			answer(httperr.Page, c, err)
+		}
+	}
+}
+
+// open lists the routes that need no sign-in and look at no credentials, beside the pages, which have cookies.
+var open = map[string]bool{
+	"/api/version": true, "/healthz": true, "/readyz": true,
+	"/api/cli/device/code": true, "/api/cli/device/token": true, "/api/cli/token": true, "/api/auth/refresh": true, "/api/auth/logout": true,
+}
 
 // authenticate puts the principal into the request's context. A credential that is not valid is refused at once. Having
 // none is refused too, on every route that open does not list, so that no handler can forget to ask. What counts is the
@@ -121,7 +144,7 @@ var open = map[string]bool{"/api/version": true, "/healthz": true, "/readyz": tr
 func authenticate(svc *registry.Service, failed *failedSignIns, answer answerFunc) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		path, route := c.Request.URL.Path, c.FullPath()
-		if open[route] || isToken(c) {
+		if open[route] || web.Is(path) || isToken(c) {
 			return
 		}
 		p, err := principal(c.Request.Context(), svc, c.Request)
@@ -140,6 +163,7 @@ func authenticate(svc *registry.Service, failed *failedSignIns, answer answerFun
 		}
 		asked := auth.PrincipalOf(c.Request.Context()) // nobody yet, but from somewhere
 		p.Remote, p.Request = asked.Remote, asked.Request
+		c.Request = c.Request.WithContext(withSession(c.Request.Context(), p.Session))
 		if e := entryOf(c.Request.Context()); e != nil {
 			e.account = p.Account
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/gatehouse-registry/gatehouse/registry"
 	"github.com/gatehouse-registry/gatehouse/registry/api"
 	"github.com/gatehouse-registry/gatehouse/registry/auth"
+	"github.com/gatehouse-registry/gatehouse/web"
 )
 
 // route is a line of the one route list. needs is what a caller's role must allow before anything of the request is read;
@@ -18,9 +19,27 @@ type route struct {
 	handler      api.Handler
 }
 
-// routes lists everything below /api. What the real clients may ask for beyond it stands in package api as Outside.
-func routes(a *api.API) []route {
+// routes lists everything below /api and /cli. What the real clients may ask for beyond it stands in package api as Outside.
+func routes(a *api.API, p *web.Pages) []route {
 	return []route{
+		{http.MethodGet, "/cli/device", "", p.Device},
+		{http.MethodPost, "/cli/device", "", p.PostDevice},
+		{http.MethodGet, "/cli/authorize", "", p.Authorize},
+		{http.MethodPost, "/cli/authorize", "", p.PostAuthorize},
+		{http.MethodGet, "/cli/success", "", p.Success},
+		{http.MethodGet, "/cli/style.css", "", p.Style},
+		{http.MethodGet, "/cli/icon.svg", "", p.Icon},
+
+		{http.MethodPost, "/api/cli/device/code", "", a.StartDevice},
+		{http.MethodPost, "/api/cli/device/token", "", a.PollDevice},
+		{http.MethodPost, "/api/cli/token", "", a.RedeemCode},
+		{http.MethodPost, "/api/auth/refresh", "", a.Refresh},
+		{http.MethodPost, "/api/auth/logout", "", a.Logout},
+		{http.MethodPost, "/api/admin/device/approve", auth.ManageAccounts, a.ApproveDevice},
+		{http.MethodGet, "/api/sessions", auth.OwnTokens, a.ListSessions},
+		{http.MethodDelete, "/api/sessions/:id", auth.OwnTokens, a.RevokeSession},
+		{http.MethodPost, "/api/password", auth.OwnTokens, a.ChangePassword},
+
 		{http.MethodGet, "/api/version", "", a.Version},
 		{http.MethodGet, "/api/whoami", auth.ReadContent, a.Whoami},
 		{http.MethodGet, "/api/admin/users", auth.ManageAccounts, a.ListUsers},
@@ -48,6 +67,9 @@ func routes(a *api.API) []route {
 		{http.MethodGet, "/api/admin/owners/:owner/quota", auth.ManageQuotas, a.GetOwnerQuota},
 		{http.MethodPut, "/api/admin/owners/:owner/quota", auth.ManageQuotas, a.PutOwnerQuota},
 		{http.MethodDelete, "/api/admin/owners/:owner/quota", auth.ManageQuotas, a.DeleteOwnerQuota},
+		{http.MethodGet, "/api/admin/handover", auth.ReadAllJobs, a.ListHandovers},
+		{http.MethodGet, "/api/admin/handover/:id", auth.ReadAllJobs, a.GetHandover},
+		{http.MethodPost, "/api/admin/handover", auth.ManageJobs, a.RetryHandovers},
 		{http.MethodGet, "/api/admin/read-only", auth.ManageAccounts, a.GetReadOnly},
 		{http.MethodPut, "/api/admin/read-only", auth.ManageAccounts, a.PutReadOnly},
 
@@ -65,14 +87,20 @@ func routes(a *api.API) []route {
 		{http.MethodGet, "/api/usage/mine", auth.ReadOwnJobs, a.Usage},
 		{http.MethodPost, "/api/admission", auth.SubmitJobs, a.DryRun},
 		{http.MethodPost, "/api/jobs", auth.SubmitJobs, a.SubmitJob},
+		{http.MethodGet, "/api/jobs", auth.ReadOwnJobs, a.FindJobs},
 		{http.MethodGet, "/api/jobs/mine", auth.ReadOwnJobs, a.ListJobs},
 		{http.MethodGet, "/api/jobs/:id", auth.ReadOwnJobs, a.GetJob},
 		{http.MethodGet, "/api/jobs/:id/spec", auth.ReadOwnJobs, a.GetSpec},
+		{http.MethodGet, "/api/jobs/:id/decision", auth.ReadOwnJobs, a.GetDecision},
 		{http.MethodGet, "/api/jobs/:id/receipt", auth.ReadOwnJobs, a.GetReceipt},
+		{http.MethodGet, "/api/jobs/:id/package", auth.ReadOwnJobs, a.GetPackageOf},
+		{http.MethodGet, "/api/job", auth.ReadOwnJobs, a.GetJob},
 		{http.MethodPost, "/api/jobs/:id/state", auth.ReportJobs, a.ReportJob},
 		{http.MethodPost, "/api/job/stop", auth.SubmitJobs, a.StopJob},
 		{http.MethodPost, "/api/submissions/uploads", auth.SubmitJobs, a.StartPackage},
 		{http.MethodPut, "/api/submissions/uploads/:id", auth.SubmitJobs, a.PutPackage},
+		{http.MethodPatch, "/api/submissions/uploads/:id", auth.SubmitJobs, a.AppendPackage},
+		{http.MethodHead, "/api/submissions/uploads/:id", auth.SubmitJobs, a.PackageOffset},
 		{http.MethodPost, "/api/submissions/previews", auth.SubmitJobs, a.Preview},
 		{http.MethodPost, "/api/submissions/commits", auth.SubmitJobs, a.Commit},
 		{http.MethodGet, "/api/trust", auth.ReadContent, a.GetTrust},

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"net/netip"
+	"strings"
 	"sync"
 	"time"
 
@@ -30,16 +31,20 @@ func mayBeAnonymous(svc *registry.Service, c *gin.Context) bool {
 	return c.FullPath() == protocolRoute && reads && len(svc.Settings().AnonymousRead) > 0
 }
 
-// tokenRealm is the address of the token endpoint, "" when nobody can tell under which name clients reach this server. The
-// Host header never tells.
-func (s *Server) tokenRealm() string {
+// overTLS reports whether clients reach this server by https.
+func (s *Server) overTLS() bool {
+	return strings.HasPrefix(s.config.PublicURL, "https://") || s.config.PublicURL == "" && s.config.TLSCert != ""
+}
+
+// address is that of a path, "" when nobody can tell under which name clients reach this server. The Host header never tells.
+func (s *Server) address(path string) string {
 	if s.config.PublicURL == "" {
 		at, err := netip.ParseAddrPort(s.listener.Addr().String())
 		if err != nil || at.Addr().IsUnspecified() {
 			return ""
 		}
 	}
-	return s.URL() + oci.TokenPath
+	return strings.TrimRight(s.URL(), "/") + path
 }
 
 // challenge notes what a client must ask the token endpoint for, should it turn out not to be signed in.
@@ -49,7 +54,7 @@ func (s *Server) challenge(c *gin.Context) {
 	}
 	r := c.Request
 	c.Request = r.WithContext(httperr.WithChallenge(r.Context(), func() httperr.Challenge {
-		return httperr.Challenge{Realm: s.tokenRealm(), Service: s.svc.Settings().RegistryID, Scope: oci.Scope(r)}
+		return httperr.Challenge{Realm: s.address(oci.TokenPath), Service: s.svc.Settings().RegistryID, Scope: oci.Scope(r)}
 	}))
 }
 

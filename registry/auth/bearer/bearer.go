@@ -1,12 +1,13 @@
-// Package bearer makes and reads the signed tokens of the token endpoint (the distribution token specification). A token
-// names an account, the credential that it was made from, and what it is for; whoever accepts one still asks whether
-// account and credential live. All replicas of a registry share one Key.
+// Package bearer makes and reads signed tokens: those of the token endpoint (the distribution token specification) and those
+// of sessions. A token names an account, the credential that it was made from, and what it is for; whoever accepts one still
+// asks whether account and credential live. All replicas of a registry share one Key.
 package bearer
 
 import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,6 +27,10 @@ type Use string
 const (
 	Access  Use = "access"  // sent with requests
 	Refresh Use = "refresh" // sent to the token endpoint, for new tokens
+
+	Session        Use = "session"         // sent with requests: all that the session's account may do
+	SessionRefresh Use = "session-refresh" // for new tokens of a session
+	Browser        Use = "browser"         // the cookie of the pages, and good for nothing else
 )
 
 // Claims are what a token says.
@@ -35,7 +40,8 @@ type Claims struct {
 	Credential string       `json:"credential,omitempty"` // what the token was made from
 	Scopes     []auth.Scope `json:"scopes,omitempty"`
 	Catalogue  bool         `json:"catalogue,omitempty"`
-	Expires    time.Time    `json:"-"` // set by Verify
+	Generation int64        `json:"generation,omitempty"` // of a session's refresh token
+	Expires    time.Time    `json:"-"`                    // set by Verify
 }
 
 // ErrToken says that a text is no token of this registry, or none that is still good.
@@ -70,9 +76,9 @@ func (k Key) Sign(c Claims, audience string, now time.Time, ttl time.Duration) (
 	}).Claims(payload{c}).Serialize()
 }
 
-// Verify reads a token that is for the audience and the use, and good now. Replicas' clocks may differ by a minute.
+// Verify reads a token that is for the audience and one of the uses, and good now. Replicas' clocks may differ by a minute.
 // Errors: ErrToken, of which ErrExpired is one.
-func (k Key) Verify(token, audience string, use Use, now time.Time) (Claims, error) {
+func (k Key) Verify(token, audience string, now time.Time, uses ...Use) (Claims, error) {
 	if len(token) > maxToken {
 		return Claims{}, ErrToken
 	}
@@ -94,7 +100,7 @@ func (k Key) Verify(token, audience string, use Use, now time.Time) (Claims, err
 		expected.Time = standard.Expiry.Time() // all else must be right then
 	}
 	switch err := standard.ValidateWithLeeway(expected, skew); {
-	case err != nil || ours.Gatehouse.Use != use:
+	case err != nil || !slices.Contains(uses, ours.Gatehouse.Use):
 		return Claims{}, ErrToken
 	case expired:
 		return Claims{}, ErrExpired

@@ -29,32 +29,32 @@ func TestSignAndVerify(t *testing.T) {
 	if err != nil || !LooksLike(token) {
 		t.Fatalf("%q, %v", token, err)
 	}
-	got, err := k.Verify(token, "registry", Access, now.Add(4*time.Minute))
+	got, err := k.Verify(token, "registry", now.Add(4*time.Minute), Access)
 	claims.Expires = now.Add(5 * time.Minute).Truncate(time.Second)
 	if diff := cmp.Diff(claims, got, cmpopts.EquateApproxTime(0)); err != nil || diff != "" {
 		t.Fatalf("%v (-want +got):\n%s", err, diff)
 	}
-	if _, err := k.Verify(token, "registry", Access, now.Add(time.Hour)); !errors.Is(err, ErrExpired) {
+	if _, err := k.Verify(token, "registry", now.Add(time.Hour), Access); !errors.Is(err, ErrExpired) {
 		t.Errorf("a genuine token an hour later: %v, want ErrExpired", err)
 	}
 	for _, verify := range []func() (Claims, error){
-		func() (Claims, error) { return k.Verify(token, "other", Access, now.Add(time.Hour)) },
-		func() (Claims, error) { return k.Verify(token, "registry", Refresh, now.Add(time.Hour)) },
-		func() (Claims, error) { return newKey().Verify(token, "registry", Access, now.Add(time.Hour)) },
+		func() (Claims, error) { return k.Verify(token, "other", now.Add(time.Hour), Access) },
+		func() (Claims, error) { return k.Verify(token, "registry", now.Add(time.Hour), Refresh) },
+		func() (Claims, error) { return newKey().Verify(token, "registry", now.Add(time.Hour), Access) },
 	} {
 		if _, err := verify(); !errors.Is(err, ErrToken) || errors.Is(err, ErrExpired) {
 			t.Errorf("what never was good, an hour later: %v, want ErrToken alone", err)
 		}
 	}
 	for what, verify := range map[string]func() (Claims, error){
-		"expired":          func() (Claims, error) { return k.Verify(token, "registry", Access, now.Add(5*time.Minute)) },
-		"not yet":          func() (Claims, error) { return k.Verify(token, "registry", Access, now.Add(-2*time.Minute)) },
-		"another audience": func() (Claims, error) { return k.Verify(token, "other", Access, now) },
-		"another use":      func() (Claims, error) { return k.Verify(token, "registry", Refresh, now) },
-		"another key":      func() (Claims, error) { return newKey().Verify(token, "registry", Access, now) },
-		"cut":              func() (Claims, error) { return k.Verify(token[:len(token)-1], "registry", Access, now) },
-		"long":             func() (Claims, error) { return k.Verify(token+strings.Repeat("A", maxToken), "registry", Access, now) },
-		"empty":            func() (Claims, error) { return k.Verify("", "registry", Access, now) },
+		"expired":          func() (Claims, error) { return k.Verify(token, "registry", now.Add(5*time.Minute), Access) },
+		"not yet":          func() (Claims, error) { return k.Verify(token, "registry", now.Add(-2*time.Minute), Access) },
+		"another audience": func() (Claims, error) { return k.Verify(token, "other", now, Access) },
+		"another use":      func() (Claims, error) { return k.Verify(token, "registry", now, Refresh) },
+		"another key":      func() (Claims, error) { return newKey().Verify(token, "registry", now, Access) },
+		"cut":              func() (Claims, error) { return k.Verify(token[:len(token)-1], "registry", now, Access) },
+		"long":             func() (Claims, error) { return k.Verify(token+strings.Repeat("A", maxToken), "registry", now, Access) },
+		"empty":            func() (Claims, error) { return k.Verify("", "registry", now, Access) },
 	} {
 		if c, err := verify(); !errors.Is(err, ErrToken) || c.Account != "" {
 			t.Errorf("%s: %+v, %v", what, c, err)
@@ -85,7 +85,7 @@ func TestForgeries(t *testing.T) {
 		}
 		return text
 	}
-	if _, err := k.Verify(sign(jose.HS256, k, claims), "registry", Access, now); err != nil {
+	if _, err := k.Verify(sign(jose.HS256, k, claims), "registry", now, Access); err != nil {
 		t.Fatalf("the form that the others differ from: %v", err)
 	}
 	none := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"none"}`))
@@ -95,7 +95,7 @@ func TestForgeries(t *testing.T) {
 		"HS512": sign(jose.HS512, append(k, k...), claims), "none": none + "." + payload + ".", "no expiry": sign(jose.HS256, k, with("exp", nil)), "no nbf": sign(jose.HS256, k, with("nbf", nil)),
 		"another subject": sign(jose.HS256, k, with("sub", "bob")), "no use": sign(jose.HS256, k, with("gatehouse", map[string]string{"account": "alice"})),
 	} {
-		if _, err := k.Verify(token, "registry", Access, now); !errors.Is(err, ErrToken) {
+		if _, err := k.Verify(token, "registry", now, Access); !errors.Is(err, ErrToken) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -109,7 +109,7 @@ func BenchmarkVerify(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := k.Verify(token, "registry", Access, now); err != nil {
+		if _, err := k.Verify(token, "registry", now, Access); err != nil {
 			b.Fatal(err)
 		}
 	}
