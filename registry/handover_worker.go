@@ -207,7 +207,11 @@ func (w *handoverWorker) ended(h Handover, failure error) (after Handover, gaveU
 	if h.State != HandoverPending { // withdrawn meanwhile
 		return h, false
 	}
-	h.DueAt = now.Add(retryPause(h.Tries))
+	pause := retryPause(h.Tries)
+	if asked, ok := errors.AsType[*Error](failure); ok {
+		pause = max(pause, asked.RetryAfter)
+	}
+	h.DueAt = now.Add(pause)
 	_, refused := errors.AsType[*RefusedHandover](failure)
 	if gaveUp = refused || h.DueAt.Sub(h.Since) > w.target.GiveUp; gaveUp {
 		h.State, h.EndedAt = HandoverDead, now

@@ -208,7 +208,7 @@ func (s *Service) JobPackage(ctx context.Context, p auth.Principal, id string) (
 	return job, b, err
 }
 
-// StopJob ends a job's hold on its GPUs and marks it stopped, and tells the platforms that may run it. Stopping it again
+// StopJob ends a job's hold on its GPUs and marks it stopped, and tells the platforms that may run it. Of a job that has ended it
 // changes nothing. Errors: NotFound.
 func (s *Service) StopJob(ctx context.Context, p auth.Principal, id string) (Job, error) {
 	job, err := s.Job(ctx, p, id)
@@ -222,7 +222,7 @@ func (s *Service) StopJob(ctx context.Context, p auth.Principal, id string) (Job
 		return job, Errorf(Denied, "job %s is %s's", id, job.Account)
 	}
 	err = s.meta.Update(ctx, func(tx Tx) error {
-		if job, err = tx.Job(id); err != nil || job.Status == JobStopped {
+		if job, err = tx.Job(id); err != nil || job.Status.Ended() {
 			return err
 		}
 		job.Status = JobStopped

@@ -2,6 +2,7 @@ package api
 
 import (
 	"encoding/json"
+	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -11,14 +12,17 @@ import (
 	"github.com/gatehouse-registry/gatehouse/admission"
 	"github.com/gatehouse-registry/gatehouse/admission/dialect"
 	"github.com/gatehouse-registry/gatehouse/admission/limit"
-	"github.com/gatehouse-registry/gatehouse/digest"
 	"github.com/gatehouse-registry/gatehouse/digest/strictjson"
 	"github.com/gatehouse-registry/gatehouse/registry"
 	"github.com/gatehouse-registry/gatehouse/registry/api/wire"
 )
 
-// metaHeader carries a forge submission's metadata, the spec among them (wire.md 6.1).
-const metaHeader = "X-Forge-Meta"
+// metaHeaders carry the metadata of a submission whose body is the package, the spec among them (wire.md 6.1). Older clients of
+// tuneplane sent theirs as forge's do.
+var metaHeaders = []struct {
+	name    string
+	dialect dialect.Dialect
+}{{"X-Forge-Meta", dialect.Forge}, {"X-TunePlane-Meta", dialect.TunePlane}}
 
 // metadata is what both clients send beside a job's package.
 type metadata struct {
@@ -28,41 +32,67 @@ type metadata struct {
 	Spec    json.RawMessage `json:"spec"`
 }
 
+// withoutSpec is what is kept of metadata: everything that was sent but the spec, which is stored by itself.
+func withoutSpec(raw []byte) (json.RawMessage, error) {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &members); err != nil {
+		return nil, err
+	}
+	delete(members, "spec")
+	return json.Marshal(members)
+}
+
 // SubmitJob serves POST /api/jobs. The real sf sends the package as the body and the spec in a header; ours may send
 // the spec alone as a JSON body, in either dialect.
 func (a *API) SubmitJob(c *gin.Context) error {
 	ctx := c.Request.Context()
-	if c.GetHeader(metaHeader) == "" {
-		spec, err := readBody(c, limit.Document)
-		if err != nil {
-			return err
-		}
-		job, err := a.svc.Submit(ctx, caller(c), registry.Submission{Spec: spec}, nil)
-		if err != nil {
-			return err
-		}
-		return a.submitted(c, job)
-	}
-	if n := len(c.Request.Header.Values(metaHeader)); n > 1 {
-		return registry.Errorf(registry.Invalid, "%s: sent %d times, expected once", metaHeader, n)
-	}
-	raw := fromLatin1(c.GetHeader(metaHeader))
-	meta, err := parseMetadata(raw)
+	sub, found, err := headerSubmission(c.Request.Header)
 	if err != nil {
 		return err
 	}
-	if meta.Spec == nil {
-		return registry.Errorf(registry.Invalid, "%s: spec: required field is missing", metaHeader)
+	body := io.Reader(c.Request.Body)
+	if !found {
+		body = nil
+		if sub.Spec, err = readBody(c, limit.Document); err != nil {
+			return err
+		}
 	}
-	sub := registry.Submission{
-		Dialect: dialect.Forge, Spec: meta.Spec, Meta: raw,
-		Beside: &admission.Beside{Exp: meta.Exp, Profile: meta.Profile, Project: meta.Project},
-	}
-	job, err := a.svc.Submit(ctx, caller(c), sub, c.Request.Body)
+	job, err := a.svc.Submit(ctx, caller(c), sub, body)
 	if err != nil {
 		return err
 	}
 	return a.submitted(c, job)
+}
+
+// headerSubmission reads a submission from the one header that may carry it. Errors: Invalid, TooLarge.
+func headerSubmission(header http.Header) (sub registry.Submission, found bool, err error) {
+	for _, h := range metaHeaders {
+		switch n := len(header.Values(h.name)); {
+		case n == 0:
+			continue
+		case n > 1, found:
+			return sub, true, registry.Errorf(registry.Invalid, "%s: a submission has one header of metadata, once", h.name)
+		}
+		found = true
+		raw := fromLatin1(header.Get(h.name))
+		meta, err := parseMetadata(raw)
+		switch {
+		case err != nil:
+			return sub, true, err
+		case meta.Spec == nil:
+			return sub, true, registry.Errorf(registry.Invalid, "%s: spec: required field is missing", h.name)
+		case len(meta.Spec) > limit.Document:
+			return sub, true, registry.Errorf(registry.TooLarge, "%s: spec: %d bytes, at most %d are allowed", h.name, len(meta.Spec), limit.Document)
+		}
+		sub = registry.Submission{
+			Dialect: h.dialect, Spec: meta.Spec,
+			Beside: &admission.Beside{Exp: meta.Exp, Profile: meta.Profile, Project: meta.Project},
+		}
+		if sub.Meta, err = withoutSpec(raw); err != nil {
+			return sub, true, registry.Errorf(registry.Invalid, "%s: %w", h.name, err)
+		}
+	}
+	return sub, found, nil
 }
 
 // fromLatin1 undoes how the client's HTTP library writes a header: each byte is a code point.
@@ -136,44 +166,6 @@ func (a *API) DryRun(c *gin.Context) error {
 	return nil
 }
 
-// StartPackage serves POST /api/submissions/uploads {digest, size}; the digest is hex without a prefix (wire.md 6.2).
-func (a *API) StartPackage(c *gin.Context) error {
-	var in struct {
-		Digest string `json:"digest"`
-		Size   int64  `json:"size"`
-	}
-	if err := decode(c, &in); err != nil {
-		return err
-	}
-	d, err := digest.Parse("sha256:" + in.Digest)
-	if err != nil {
-		return registry.Errorf(registry.Invalid, "digest: %w", err)
-	}
-	u, token, err := a.svc.StartPackage(c.Request.Context(), caller(c), digest.Descriptor{Digest: d, Size: in.Size})
-	if err != nil {
-		return err
-	}
-	c.JSON(http.StatusCreated, gin.H{"id": u.ID, "token": token, "expires_at": stamp(u.ExpiresAt)})
-	return nil
-}
-
-// packageSource is the answer to an upload, which the client repeats as `source`.
-type packageSource struct {
-	Upload string        `json:"upload"`
-	Digest digest.Digest `json:"digest"`
-	Size   int64         `json:"size"`
-}
-
-// PutPackage serves PUT /api/submissions/uploads/{id}.
-func (a *API) PutPackage(c *gin.Context) error {
-	u, err := a.svc.PutPackage(c.Request.Context(), caller(c), c.Param("id"), c.GetHeader("X-Upload-Token"), c.Request.Body)
-	if err != nil {
-		return err
-	}
-	c.JSON(http.StatusOK, packageSource{Upload: u.ID, Digest: u.Want.Digest, Size: u.Want.Size})
-	return nil
-}
-
 // Preview serves POST /api/submissions/previews: admission without a commitment.
 func (a *API) Preview(c *gin.Context) error {
 	body, err := readBody(c, limit.JSONBody)
@@ -182,17 +174,23 @@ func (a *API) Preview(c *gin.Context) error {
 	}
 	var in struct {
 		metadata
-		Form     string         `json:"form"`
-		Source   *packageSource `json:"source"`
-		Metadata metadata       `json:"metadata"`
+		Form     string          `json:"form"`
+		Source   *packageSource  `json:"source"`
+		Metadata json.RawMessage `json:"metadata"`
 	}
+	var beside metadata
 	err = strictjson.Scan(body, besideSpec)
 	if err == nil {
 		err = json.Unmarshal(body, &in)
 	}
+	if err == nil && len(in.Metadata) > 0 {
+		err = json.Unmarshal(in.Metadata, &beside)
+	}
 	switch {
 	case err != nil:
 		return registry.Errorf(registry.Invalid, "request body: %w", err)
+	case len(in.Spec) > limit.Document:
+		return registry.Errorf(registry.TooLarge, "spec: %d bytes, at most %d are allowed", len(in.Spec), limit.Document)
 	case in.Form != "source":
 		return registry.Errorf(registry.Invalid, "form: %.40q is not served here; expected \"source\"", in.Form)
 	case in.Spec == nil:
@@ -200,10 +198,12 @@ func (a *API) Preview(c *gin.Context) error {
 	}
 	sub := registry.Submission{
 		Dialect: dialect.TunePlane, Spec: in.Spec,
-		Beside: &admission.Beside{Exp: in.Metadata.Exp, Profile: in.Metadata.Profile, Project: in.Metadata.Project, Spec: in.Metadata.Spec},
+		Beside: &admission.Beside{Exp: beside.Exp, Profile: beside.Profile, Project: beside.Project, Spec: beside.Spec},
 	}
-	if sub.Meta, err = json.Marshal(in.Metadata); err != nil {
-		return err
+	if len(in.Metadata) > 0 {
+		if sub.Meta, err = withoutSpec(in.Metadata); err != nil {
+			return registry.Errorf(registry.Invalid, "metadata: %w", err)
+		}
 	}
 	upload := ""
 	if in.Source != nil {
@@ -235,79 +235,6 @@ func (a *API) Commit(c *gin.Context) error {
 		return err
 	}
 	return a.submitted(c, job)
-}
-
-func jobOf(j registry.Job) wire.Job {
-	return wire.Job{
-		RunID: j.ID, JobRef: j.ID, Status: string(j.Status), Exp: j.Exp, Name: j.Name, Owner: j.Account, Dialect: j.Dialect,
-		GPUs: j.GPUs, SubmittedAt: stamp(j.SubmittedAt), SpecDigest: j.SpecDigest.String(), Package: j.Package.Digest.String(),
-	}
-}
-
-// The number of jobs in a list when the client names none, and the most.
-const (
-	defaultJobs = 15
-	maxJobs     = 200
-)
-
-// ListJobs serves GET /api/jobs/mine[?limit=N].
-func (a *API) ListJobs(c *gin.Context) error {
-	limit, err := intQuery(c, "limit", defaultJobs)
-	if err != nil {
-		return err
-	}
-	jobs, err := a.svc.Jobs(c.Request.Context(), caller(c), min(max(limit, 1), maxJobs))
-	if err != nil {
-		return err
-	}
-	rows := make([]wire.Job, len(jobs))
-	for i, j := range jobs {
-		rows[i] = jobOf(j)
-	}
-	c.JSON(http.StatusOK, wire.JobList{Jobs: rows})
-	return nil
-}
-
-// GetJob serves GET /api/jobs/{id}: the job with its decision.
-func (a *API) GetJob(c *gin.Context) error {
-	job, err := a.svc.Job(c.Request.Context(), caller(c), c.Param("id"))
-	if err != nil {
-		return err
-	}
-	row := jobOf(job)
-	row.Decision = job.Decision
-	c.JSON(http.StatusOK, row)
-	return nil
-}
-
-// GetSpec serves GET /api/jobs/{id}/spec: the stored bytes that the receipt pins.
-func (a *API) GetSpec(c *gin.Context) error {
-	job, err := a.svc.Job(c.Request.Context(), caller(c), c.Param("id"))
-	if err != nil {
-		return err
-	}
-	c.Data(http.StatusOK, "application/json", job.Spec)
-	return nil
-}
-
-// GetReceipt serves GET /api/jobs/{id}/receipt: the signed DSSE envelope.
-func (a *API) GetReceipt(c *gin.Context) error {
-	job, err := a.svc.Job(c.Request.Context(), caller(c), c.Param("id"))
-	if err != nil {
-		return err
-	}
-	c.Data(http.StatusOK, "application/json", job.Receipt)
-	return nil
-}
-
-// StopJob serves POST /api/job/stop?id=ID.
-func (a *API) StopJob(c *gin.Context) error {
-	job, err := a.svc.StopJob(c.Request.Context(), caller(c), c.Query("id"))
-	if err != nil {
-		return err
-	}
-	c.JSON(http.StatusOK, gin.H{"stopped": true, "status": job.Status, "run_id": job.ID})
-	return nil
 }
 
 // GetTrust serves GET /api/trust: what a launch agent needs to verify this registry's receipts offline.

@@ -1,6 +1,8 @@
 package server
 
 import (
+	"context"
+	"log/slog"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -88,5 +90,42 @@ func (c upkeepCollector) Collect(to chan<- prometheus.Metric) {
 	stats := c.stats()
 	for _, s := range upkeepSeries {
 		to <- prometheus.MustNewConstMetric(s.desc, s.kind, s.value(stats))
+	}
+}
+
+// handover shows the outbox: what waits and what was given up.
+func (m *metrics) handover(count func(context.Context) ([]registry.HandoverCount, error), log *slog.Logger) {
+	m.registry.MustRegister(handoverCollector{count, log})
+}
+
+type handoverCollector struct {
+	count func(context.Context) ([]registry.HandoverCount, error)
+	log   *slog.Logger
+}
+
+// collectTimeout is how long a look at the outbox may take: metrics are asked for when something is wrong, too.
+const collectTimeout = 5 * time.Second
+
+var (
+	handoverRows   = prometheus.NewDesc("gatehouse_handovers", "Events about jobs that wait for a target, or were given up.", []string{"target", "state"}, nil)
+	handoverOldest = prometheus.NewDesc("gatehouse_handover_oldest_timestamp_seconds", "When the oldest of them happened.", []string{"target", "state"}, nil)
+)
+
+func (c handoverCollector) Describe(to chan<- *prometheus.Desc) {
+	to <- handoverRows
+	to <- handoverOldest
+}
+
+func (c handoverCollector) Collect(to chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), collectTimeout)
+	defer cancel()
+	counts, err := c.count(ctx)
+	if err != nil {
+		c.log.WarnContext(ctx, "metrics: the outbox can't be read", "err", err)
+		return
+	}
+	for _, n := range counts {
+		to <- prometheus.MustNewConstMetric(handoverRows, prometheus.GaugeValue, float64(n.Count), n.Target, string(n.State))
+		to <- prometheus.MustNewConstMetric(handoverOldest, prometheus.GaugeValue, unix(n.Oldest), n.Target, string(n.State))
 	}
 }

@@ -144,6 +144,7 @@ func (s *Server) rest(ctx context.Context) error {
 // startTasks starts the work; it ends with ctx.
 func (s *Server) startTasks(ctx context.Context) *sync.WaitGroup {
 	var all sync.WaitGroup
+	all.Go(func() { s.svc.HandOver(ctx) })
 	for _, t := range s.tasks() {
 		all.Go(func() {
 			for sleep(ctx, jitter(t.every)) {

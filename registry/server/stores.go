@@ -49,6 +49,9 @@ func (s *Server) openStores(ctx context.Context, set registry.Settings, change f
 	if deps.Workloads, err = s.config.workloads(); err != nil {
 		return err
 	}
+	if deps.Handover, err = s.config.handoverTargets(); err != nil {
+		return err
+	}
 	change(&deps)
 	s.observe(&deps, backend)
 	s.ready = newReadiness(deps, set.RegistryID)
@@ -56,6 +59,7 @@ func (s *Server) openStores(ctx context.Context, set registry.Settings, change f
 		return err
 	}
 	s.metrics.upkeep(s.svc.Stats)
+	s.metrics.handover(s.svc.HandoverCounts, s.log)
 	return nil
 }
 

@@ -142,6 +142,7 @@ func (c *Client) Post(ctx context.Context, id, contentType string, body []byte) 
 	req.Header.Set("Content-Type", contentType)
 	req.Header.Set("User-Agent", "gatehouse-webhook")
 	req.Header.Set(HeaderID, id)
+	req.Header.Set("Idempotency-Key", id) // the same, under the name that gateways know
 	req.Header.Set(HeaderTimestamp, strconv.FormatInt(at.Unix(), 10))
 	req.Header.Set(HeaderSignature, Sign(c.key, id, at, body))
 	res, err := c.http.Do(req)

@@ -149,6 +149,7 @@ type Job struct {
 	SpecDigest  string          `json:"spec_digest"`
 	Package     string          `json:"package_digest"`     // "" when none was sent
 	Decision    json.RawMessage `json:"decision,omitempty"` // of a single job only
+	Meta        json.RawMessage `json:"meta,omitempty"`     // what came beside the spec, of a single job only
 }
 
 // JobState is the answer of POST /api/jobs/{id}/state.
