@@ -121,6 +121,7 @@ func New(ctx context.Context, d Deps, set Settings) (*Service, error) {
 	s := &Service{blobs: d.Blobs, meta: d.Meta, ledger: d.Ledger, signer: d.Signer, log: d.Log, now: d.Now, set: set, inspections: make(chan struct{}, maxInspections)}
 	s.verified = newCache[[32]byte, bearer.Claims](maxVerified)
 	s.rows, s.bytes = newCache[rowKey, row](maxCachedRows), newCache[digest.Digest, []byte](maxCachedBytes)
+	s.handover.targets = d.Handover
 	if s.decided = d.Decided; s.decided == nil {
 		s.decided = func(rule.Decision) {}
 	}
