@@ -42,9 +42,7 @@ func (r *reader) volumes(n node) []string {
 			continue
 		}
 		if other, taken := owners[leaf]; taken && other != owner {
-			at := n.entry(i, v)
-			at.field = n.field
-			r.bad(at, "job.data.volumes.leaf_collision", "the volumes %.100q and %.100q would be mounted at one path", other+"/"+leaf, owner+"/"+leaf)
+			r.bad(n.entry(i, v).as(n), "job.data.volumes.leaf_collision", "the volumes %.100q and %.100q would be mounted at one path", other+"/"+leaf, owner+"/"+leaf)
 			continue
 		}
 		owners[leaf] = owner

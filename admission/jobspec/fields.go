@@ -21,6 +21,7 @@ func (r *reader) object(n node, sec section, id rule.ID) (node, bool) {
 	if n.null() {
 		return n.at(nil), true
 	}
+	n = n.open()
 	r.opened = append(r.opened, opened{n, sec})
 	return n, true
 }

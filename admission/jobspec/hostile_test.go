@@ -40,8 +40,32 @@ func hostile() map[string]struct {
 		"20,000 unknown keys":      {put("spec.model", manyKeys(20_000)), "job.unknown_field"},
 		"100,000 values":           {put("spec.hyperparams", `{"x":[`+repeat("1,", 150_000)+`1]}`), "job.json.limit"},
 		"line break in a recipe":   {put("spec.recipe.name", `"verl\n/grpo"`), "job.name.inner_space"},
+		"80,000 repeated keys":     {strings.Replace(small, `"spec":{`, `"spec":{"hyperparams":{"x":`+repeat("[", 50)+`{`+repeat(`"a":1,`, 80_000)+`"a":1}`+repeat("]", 50)+`},`, 1), "job.json.duplicate_key"},
+		"100,000 escapes":          {put("spec.hyperparams", `{"x":"`+repeat(`\ud800 `, 100_000)+`"}`), "job.json.string"},
+		"60,000 labels":            {put("metadata.labels", `{`+labels(60_000)+`"x":[]}`), "job.type.string"},
+		"80,000 faulty keys":       {strings.Replace(small, `"spec":{`, `"spec":{"hyperparams":{`+repeat(`"\ud800":1,`, 80_000)+`"a":1},`, 1), "job.json.string"},
+		"one long name":            {put("metadata.name", `"`+repeat("x", limit.MiB-1000)+`/"`), "job.metadata.name.segment"},
+		"a path of 500,000 parts":  {put("spec.source.exp", `"`+repeat("/a", 500_000)[1:]+`/."`), "job.source.exp.segment"},
+		"a path of 500,000 faults": {put("spec.source.exp", `"`+repeat("/.", 500_000)[1:]+`"`), "job.source.exp.segment"},
+		"200,000 slashes":          {put("spec.model.init_from", `"run`+repeat("/", 900_000)+`"`), "job.model.init_from.format"},
+		"200,000 qualifiers":       {put("spec.model.init_from", `"run/a/b@`+repeat("step=1,", 140_000)+`"`), "job.model.init_from.qualifier"},
+		"a link of 1 MiB":          {put("spec.framework.observability_url", `"`+repeat("a:", 500_000)+`"`), "job.framework.observability_url.url"},
+		"a number of 4,000 digits": {put("spec.resources.pools", `[{"name":"a","nodes":`+repeat("9", 4000)+`}]`), "job.resources.pool.nodes.max"},
+		"20,000 gates":             {put("spec.evaluation", `{"suites":["a"],"gates":[`+repeat(`{"metric":"b/c","min":1},`, 20_000)+`{}]}`), "job.evaluation.gate.metric.suite"},
+		"NaN":                      {strings.Replace(small, `"spec":{`, `"spec":{"hyperparams":{"x":NaN},`, 1), "job.json.syntax"},
+		"key with a Cyrillic a":    {strings.Replace(small, `"name":"demo"`, `"nаme":"x","name":"demo"`, 1), "job.unknown_field"},
+		"key in capitals":          {strings.Replace(small, `"name":"demo"`, `"NAME":"x","name":"demo"`, 1), "job.unknown_field"},
+		"name with a Cyrillic a":   {put("metadata.name", `"demо"`), "job.metadata.name.segment"},
 		"control escape in a path": {put("spec.data.train", `{"path":"a\u001b[2Jb"}`), "job.json.string"},
 	}
+}
+
+func labels(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, `"l%d":"",`, i)
+	}
+	return b.String()
 }
 
 func pluginList(ids ...string) string {
@@ -164,5 +188,20 @@ func BenchmarkParse(b *testing.B) {
 		if _, report := Parse(largest, Options{Dialect: dialect.TunePlane}); !report.OK() {
 			b.Fatal(report.Violations)
 		}
+	}
+}
+
+// BenchmarkHostile reads each hostile document. None should take longer than a few hundredths of a second.
+func BenchmarkHostile(b *testing.B) {
+	for name, h := range hostile() {
+		src := []byte(h.src)
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, report := Parse(src, Options{Dialect: dialect.TunePlane}); report.OK() {
+					b.Fatal("accepted")
+				}
+			}
+		})
 	}
 }

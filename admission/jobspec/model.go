@@ -116,8 +116,7 @@ func (r *reader) qualifier(n node, a *Artifact, text string) bool {
 func (r *reader) artifactObject(n node) *Artifact {
 	a, ok := &Artifact{}, true
 	for _, it := range n.v.Items {
-		c := n.child(it.Key.Text, it.Value)
-		c.field = n.field // the clients see no further than init_from
+		c := n.child(it.Key.Text, it.Value).as(n) // the clients see no further than init_from
 		switch it.Key.Text {
 		case "run_id":
 			a.RunID, ok = r.artifactText(c, ok)

@@ -57,7 +57,7 @@ func (r *reader) names(n node, array, segment rule.ID, blanks bool) ([]string, b
 
 // split splits at slashes and drops empty parts, as the clients do with ids and references.
 func split(s string) []string {
-	var parts []string
+	parts := make([]string, 0, 3)
 	for part := range strings.SplitSeq(s, "/") {
 		if part != "" {
 			parts = append(parts, part)

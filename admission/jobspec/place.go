@@ -22,17 +22,17 @@ func (s *Spec) Place(field string) Place {
 	}
 	n := node{v: s.doc, line: s.doc.Line, column: s.doc.Column}
 	for rest := field; rest != "" && rest != rootField && !n.absent(); {
-		next, more, ok := n.step(rest)
+		next, more, ok := n.along(rest)
 		if !ok {
 			break
 		}
 		n, rest = next, more
 	}
-	return Place{Pointer: n.pointer, Line: n.line, Column: n.column}
+	return Place{Pointer: n.pointer(), Line: n.line, Column: n.column}
 }
 
-// step goes from n along the first part of a field's name. It fails where n has no parts of that form.
-func (n node) step(field string) (next node, rest string, ok bool) {
+// along goes from n along the first part of a field's name. It fails where n has no parts of that form.
+func (n node) along(field string) (next node, rest string, ok bool) {
 	if inner, indexed := strings.CutPrefix(field, "["); indexed {
 		number, rest, _ := strings.Cut(inner, "]")
 		i, err := strconv.Atoi(number)

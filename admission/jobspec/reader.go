@@ -3,9 +3,6 @@ package jobspec
 import (
 	"fmt"
 	"strconv"
-	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/gatehouse-registry/gatehouse/admission/dialect"
 	"github.com/gatehouse-registry/gatehouse/admission/pyvalue"
@@ -31,89 +28,16 @@ type reader struct {
 // tunePlane reports whether the document is read as tuneplane/v1.
 func (r *reader) tunePlane() bool { return r.d == dialect.TunePlane }
 
-// node is a value with its place in the document: the field as the clients name it, and the JSON pointer.
-type node struct {
-	v              *pyvalue.Value // nil when absent
-	field, pointer string
-	line, column   int // of the value, or of the object that lacks it
-}
-
-// absent reports whether the document has no such value; null is not absent.
-func (n node) absent() bool { return n.v == nil }
-
-// null reports whether the value is absent or null.
-func (n node) null() bool { return n.v == nil || n.v.Kind == pyvalue.None }
-
-// empty reports whether an object has no keys.
-func (n node) empty() bool { return n.v == nil || len(n.v.Items) == 0 }
-
-// at is n's place with another value.
-func (n node) at(v *pyvalue.Value) node {
-	n.v = v
-	if v != nil && v.Line > 0 {
-		n.line, n.column = v.Line, v.Column
-	}
-	return n
-}
-
-// get is the value of a key of an object.
-func (n node) get(key string) node { return n.child(key, n.v.Get(key)) }
-
-func (n node) child(key string, v *pyvalue.Value) node {
-	c := n.at(v)
-	c.field = showKey(key)
-	if n.field != "" {
-		c.field = n.field + "." + c.field
-	}
-	c.pointer = n.pointer + "/" + pointerEscaper.Replace(key)
-	return c
-}
-
-var pointerEscaper = strings.NewReplacer("~", "~0", "/", "~1")
-
-// item is an entry of a list whose entries the clients number.
-func (n node) item(i int, v *pyvalue.Value) node {
-	c := n.at(v)
-	c.field = n.field + "[" + strconv.Itoa(i) + "]"
-	c.pointer = n.pointer + "/" + strconv.Itoa(i)
-	return c
-}
-
-// entry is an entry of a list of plain names, which the clients do not number.
-func (n node) entry(i int, v *pyvalue.Value) node {
-	c := n.item(i, v)
-	c.field = n.field + "[]"
-	return c
-}
-
-// part is a part of a text, under the name that the clients give it.
-func (n node) part(name string) node {
-	n.field += "." + name
-	return n
-}
-
-// showKey is a key in a field path: as it is when it is short and printable, else quoted.
-func showKey(key string) string {
-	if utf8.RuneCountInString(key) <= 100 && utf8.ValidString(key) && strings.IndexFunc(key, notPrintable) < 0 {
-		return key
-	}
-	return fmt.Sprintf("%.100q", key)
-}
-
-func notPrintable(c rune) bool { return !unicode.IsPrint(c) }
-
 // bad files a breach of a rule and reports whether it refuses.
 func (r *reader) bad(n node, id rule.ID, format string, args ...any) bool {
 	if r.full(id) {
 		return r.add(rule.Violation{Rule: id})
 	}
-	if n.field == "" && n.pointer == "" {
-		n.field = rootField
+	v := n.violation(id, fmt.Sprintf(format, args...))
+	if v.File = r.opt.File; n.last.form == root && v.Field == "" {
+		v.Field = rootField
 	}
-	return r.add(rule.Violation{
-		Rule: id, Field: n.field, File: r.opt.File, Line: n.line, Column: n.column, Pointer: n.pointer,
-		Message: fmt.Sprintf(format, args...),
-	})
+	return r.add(v)
 }
 
 func (r *reader) add(v rule.Violation) bool {

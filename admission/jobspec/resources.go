@@ -150,9 +150,7 @@ func (r *reader) roles(n node, pools bool) {
 	for _, it := range m.v.Items {
 		target := r.text(m.child(it.Key.Text, it.Value))
 		if pools && !names[target] {
-			at := m.at(it.Value)
-			at.pointer = m.child(it.Key.Text, it.Value).pointer
-			r.bad(at, "job.resources.roles.target", "the role %.100q points at the pool %.100q, which is not there", it.Key.Text, target)
+			r.bad(m.child(it.Key.Text, it.Value).as(m), "job.resources.roles.target", "the role %.100q points at the pool %.100q, which is not there", it.Key.Text, target)
 			continue
 		}
 		r.spec.Resources.Roles = append(r.spec.Resources.Roles, Role{it.Key.Text, target})
@@ -228,8 +226,7 @@ func (r *reader) oneOf(whole, n node, ok bool, first, second string) (string, bo
 	if n.v.Kind == pyvalue.Str && (n.v.Text == first || n.v.Text == second) {
 		return n.v.Text, ok
 	}
-	n.field = whole.field
-	r.expected(n, "job.resources.network.value", "\""+first+"\" or \""+second+"\"")
+	r.expected(n.as(whole), "job.resources.network.value", "\""+first+"\" or \""+second+"\"")
 	return "", false
 }
 

@@ -54,7 +54,7 @@ func (s *scanned) walkChild(v *pyvalue.Value, place func() node) {
 			return
 		}
 	case pyvalue.Str:
-		if len(v.Text) < minCredential {
+		if credential(v.Text) == "" {
 			return
 		}
 	default:
@@ -67,10 +67,6 @@ func (s *scanned) number(n node) {
 	if f, _ := new(big.Float).SetInt(n.v.Int).Float64(); math.IsInf(f, 0) && len(s.numbers) < maxFindings {
 		s.numbers = append(s.numbers, n.violation("job.json.number", "found "+show(n.v)+", expected one within the range of a double"))
 	}
-}
-
-func (n node) violation(id rule.ID, message string) rule.Violation {
-	return rule.Violation{Rule: id, Field: n.field, Line: n.line, Column: n.column, Pointer: n.pointer, Message: message}
 }
 
 // minCredential is the length of the shortest text that credentials looks at.

@@ -45,6 +45,9 @@ func (r *reader) exp(n node, text string) string {
 	}
 	for part := range strings.SplitSeq(path, "/") {
 		ok = r.segment(n, part, "job.source.exp.segment") && ok
+		if !ok && len(path) > maxLabel {
+			break // too long as it is
+		}
 	}
 	if !ok {
 		return ""

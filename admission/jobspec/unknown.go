@@ -3,6 +3,7 @@ package jobspec
 import (
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/gatehouse-registry/gatehouse/admission/dialect"
 	"github.com/gatehouse-registry/gatehouse/admission/nearest"
@@ -62,14 +63,15 @@ var known = map[section]keys{
 	secProvenance:   {both: "core_version git_commit git_dirty config_sha model_name"},
 }
 
-// in lists the keys of a dialect.
-func (k keys) in(d dialect.Dialect) []string {
-	own := k.forge
-	if d == dialect.TunePlane {
-		own = k.tunePlane
+// keysOf lists the keys of every section in each dialect, sorted.
+var keysOf = sync.OnceValue(func() map[dialect.Dialect]map[section][]string {
+	all := map[dialect.Dialect]map[section][]string{dialect.Forge: {}, dialect.TunePlane: {}}
+	for sec, k := range known {
+		all[dialect.Forge][sec] = slices.Sorted(strings.FieldsSeq(k.both + " " + k.forge))
+		all[dialect.TunePlane][sec] = slices.Sorted(strings.FieldsSeq(k.both + " " + k.tunePlane))
 	}
-	return strings.Fields(k.both + " " + own)
-}
+	return all
+})
 
 // opened is an object that was read, with what its keys may be.
 type opened struct {
@@ -84,7 +86,7 @@ func (r *reader) unknownKeys() {
 		if o.sec == secFree || o.node.v == nil {
 			continue
 		}
-		names := known[o.sec].in(r.d)
+		names := keysOf()[r.d][o.sec]
 		var strange []pyvalue.Item
 		for _, it := range o.node.v.Items {
 			if !slices.Contains(names, it.Key.Text) {
@@ -105,12 +107,11 @@ func (r *reader) unknownKeys() {
 
 // instead says what could have been meant by an unknown key.
 func (r *reader) instead(key string, sec section, names []string) string {
-	if slices.Contains(known[sec].in(r.d.Other()), key) {
+	if slices.Contains(keysOf()[r.d.Other()][sec], key) {
 		return "only " + r.d.Other().Names().JobSpec + " has it; " + r.d.Names().JobSpec + " does not"
 	}
 	if near := nearest.Word(key, names); near != "" {
 		return "did you mean " + near + "?"
 	}
-	slices.Sort(names)
 	return "this object may hold " + strings.Join(names, ", ")
 }

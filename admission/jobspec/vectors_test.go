@@ -296,7 +296,7 @@ func resourcesOf(t *testing.T, d dialect.Dialect, src []byte) Resources {
 		t.Fatal(report.Violations)
 	}
 	r := &reader{d: d, report: &report, spec: &Spec{Dialect: d}}
-	r.resources(node{v: doc, field: "spec.resources", pointer: "/spec/resources"})
+	r.resources(node{v: doc}.below(doc, step{key: "spec.resources", form: member}))
 	if !report.OK() {
 		t.Fatal(report.Violations)
 	}

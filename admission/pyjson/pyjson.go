@@ -62,7 +62,7 @@ type Options struct {
 func Load(src []byte, opt Options) (*pyvalue.Value, rule.Report) {
 	l := newLoader(opt)
 	if len(src) > l.opt.MaxBytes {
-		l.add(l.opt.Rules.Limit, 0, 0, "", "the document has %d bytes; at most %d are read", len(src), l.opt.MaxBytes)
+		l.add(l.opt.Rules.Limit, 0, 0, "found %d bytes, expected at most %d", len(src), l.opt.MaxBytes)
 		return nil, l.report
 	}
 	l.reader = strictjson.NewReader(src, strictjson.Options{MaxDepth: maxDepth, Tolerate: l.tolerate})
@@ -143,7 +143,7 @@ func (l *loader) token(t strictjson.Token) (*pyvalue.Value, error) {
 		return nil, nil
 	}
 	if l.nodes++; l.nodes > l.opt.MaxNodes {
-		l.add(l.opt.Rules.Limit, t.Line, t.Column, "", "the document has more than %d values", l.opt.MaxNodes)
+		l.add(l.opt.Rules.Limit, t.Line, t.Column, "found more than %d values, expected at most that many", l.opt.MaxNodes)
 		return nil, errLimit
 	}
 	v := scalar(t)
@@ -152,7 +152,7 @@ func (l *loader) token(t strictjson.Token) (*pyvalue.Value, error) {
 		l.stack = append(l.stack, open{value: v})
 		if len(l.stack) > l.opt.MaxDepth && !l.deep {
 			l.deep = true
-			l.add(l.opt.Rules.Depth, t.Line, t.Column, "", "nested deeper than %d levels", l.opt.MaxDepth)
+			l.add(l.opt.Rules.Depth, t.Line, t.Column, "found nesting of more than %d levels, expected at most that many", l.opt.MaxDepth)
 		}
 	}
 	return v, nil
@@ -223,7 +223,9 @@ func (l *loader) tolerate(f *strictjson.Fault) bool {
 func (l *loader) file(f *strictjson.Fault) {
 	id := l.opt.Rules.of(f.Kind)
 	if l.listed[id]++; l.listed[id] <= maxListed {
-		l.add(id, f.Line, f.Column, f.Path, "%s", f.Message)
+		l.report.Add(rule.Violation{
+			Rule: id, Field: f.Path, Pointer: f.Pointer, File: l.opt.File, Line: f.Line, Column: f.Column, Message: f.Message,
+		})
 	}
 }
 
@@ -246,8 +248,8 @@ func (r Rules) of(k strictjson.Kind) rule.ID {
 	return r.Syntax
 }
 
-func (l *loader) add(id rule.ID, line, column int, field, format string, args ...any) {
+func (l *loader) add(id rule.ID, line, column int, format string, args ...any) {
 	l.report.Add(rule.Violation{
-		Rule: id, Field: field, File: l.opt.File, Line: line, Column: column, Message: fmt.Sprintf(format, args...),
+		Rule: id, File: l.opt.File, Line: line, Column: column, Message: fmt.Sprintf(format, args...),
 	})
 }

@@ -13,15 +13,17 @@ import (
 
 // Reader hands out the tokens of one document. It is not safe for concurrent use.
 type Reader struct {
-	src   []byte
-	opt   Options
-	pos   int
-	line  int // 1-based line of pos
-	col   int // characters before colAt on its line
-	colAt int // offset up to which col has been counted
-	stack []frame
-	state state
-	err   error
+	src    []byte
+	opt    Options
+	pos    int
+	line   int // 1-based line of pos
+	col    int // characters before colAt on its line
+	colAt  int // offset up to which col has been counted
+	stack  []frame
+	state  state
+	faults int
+	last   mark // where the last fault was
+	err    error
 }
 
 // frame is one open array or object.
@@ -33,6 +35,9 @@ type frame struct {
 	seen   map[string]string // folded key -> first key of that fold
 	keys   map[string]bool   // keys that differ from the first of their fold
 }
+
+// mark is an offset with the number of characters before it on its line.
+type mark struct{ at, col int }
 
 type state uint8
 
@@ -314,14 +319,30 @@ func (r *Reader) show() string {
 }
 
 func (r *Reader) fault(k Kind, at int, format string, args ...any) *Fault {
-	line, col := r.line, 0
-	if at >= r.colAt {
-		col = r.col + utf8.RuneCount(r.src[r.colAt:at])
-	} else {
-		line, col = position(r.src, at)
+	line, col := r.place(at)
+	f := &Fault{Kind: k, Offset: at, Line: line, Column: col + 1, Message: fmt.Sprintf(format, args...)}
+	if r.faults++; r.faults <= maxPlaced {
+		f.Path, f.Pointer = r.path(), r.pointer()
 	}
-	return &Fault{Kind: k, Offset: at, Line: line, Column: col + 1, Path: r.path(), Message: fmt.Sprintf(format, args...)}
+	return f
 }
+
+// place is the line of an offset and how many characters stand before it there. A long text may hold many faults, so counting
+// goes on from the last one.
+func (r *Reader) place(at int) (line, col int) {
+	from := mark{r.colAt, r.col}
+	switch {
+	case at < r.colAt:
+		return position(r.src, at)
+	case r.last.at >= r.colAt && r.last.at <= at:
+		from = r.last
+	}
+	r.last = mark{at, from.col + utf8.RuneCount(r.src[from.at:at])}
+	return r.line, r.last.col
+}
+
+// maxPlaced is how many faults of a document get a path: to build one takes longer than to read on, and nobody looks at more.
+const maxPlaced = 1000
 
 // tolerate is nil when the options let reading go on past the fault.
 func (r *Reader) tolerate(k Kind, at int, format string, args ...any) error {
@@ -348,6 +369,28 @@ func (r *Reader) path() string {
 				b.WriteByte('.')
 			}
 			b.WriteString(showKey(f.key))
+		}
+	}
+	return b.String()
+}
+
+// maxPointer is how long a pointer may be: one that is cut off would name something else.
+const maxPointer = 1000
+
+var pointerEscaper = strings.NewReplacer("~", "~0", "/", "~1")
+
+// pointer is the JSON pointer to the member being read.
+func (r *Reader) pointer() string {
+	var b strings.Builder
+	for i := range r.stack {
+		f := &r.stack[i]
+		switch {
+		case b.Len() > maxPointer:
+			return ""
+		case !f.object:
+			fmt.Fprintf(&b, "/%d", f.count)
+		case f.key != "":
+			b.WriteString("/" + pointerEscaper.Replace(f.key))
 		}
 	}
 	return b.String()

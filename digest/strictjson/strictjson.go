@@ -48,6 +48,7 @@ type Fault struct {
 	Offset       int // bytes before the fault
 	Line, Column int
 	Path         string // the member at fault, such as layers[0].size; "" for the document
+	Pointer      string // the same as RFC 6901 writes it; "" for the document, and where it would be very long
 	Message      string // what was found and what was expected, outside text escaped
 }
 
