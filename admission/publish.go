@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/gatehouse-registry/gatehouse/admission/name"
 	"github.com/gatehouse-registry/gatehouse/admission/pack"
@@ -37,7 +38,8 @@ type PublishInput struct {
 type Known struct {
 	Versions []KnownVersion // of the pack's repository
 	Names    []string       // the names of all packs of the owner, as published
-	RecipeBy string         // who has the recipe id in the pack's dialect: an <owner>/<name>, or BuiltIn; "" nobody
+	TakenID  string         // the id by which clients of the pack's dialect find it; "" for kinds that have none
+	TakenBy  string         // who has it, whatever the case of its letters: an <owner>/<name>, or BuiltIn; "" nobody
 	Twins    []KnownTwin    // versions of any pack with the same content digest
 }
 
@@ -69,7 +71,7 @@ func CheckPublish(in PublishInput) Decision {
 		g.kind()
 		g.name()
 		g.version()
-		g.recipe()
+		g.clientID()
 	}
 	if in.Pack != nil {
 		g.claims()
@@ -238,15 +240,25 @@ func (g *publishGate) takenHint(known KnownVersion) string {
 	return "Raise the version in plugin.yaml."
 }
 
-// recipe checks that nobody's recipe is replaced on the machines of those who sync: clients leave the owner out of
-// a recipe's id (packs.md 5.5, hole 4).
-func (g *publishGate) recipe() {
-	id, by := g.in.Pack.RecipeID(), g.in.Known.RecipeBy
-	if id == "" || by == "" || by == g.in.Owner+"/"+g.in.Pack.Manifest.Name {
+// clientID checks that nobody's recipe or benchmark is replaced on the machines of those who sync: clients leave the owner
+// out of a recipe's id and join it with a dot in a benchmark's (packs.md 5.5, hole 4).
+func (g *publishGate) clientID() {
+	if m := g.in.Pack.Manifest; m.Kind.Declarative() && strings.HasSuffix(strings.ToLower(m.Name), syncing) {
+		g.add("publish.name.syncing", "name", "found the name %.100q", m.Name)
+	}
+	id, by := g.in.Known.TakenID, g.in.Known.TakenBy
+	if by == "" || by == g.in.Owner+"/"+g.in.Pack.Manifest.Name {
+		return
+	}
+	if g.in.Pack.Benchmark != nil {
+		g.add("publish.benchmark.taken", "name", "the benchmark id %q belongs to %s", id, by)
 		return
 	}
 	g.add("publish.recipe.taken", "name", "the recipe id %q belongs to %s", id, by)
 }
+
+// syncing ends the name of the folder in which a client makes a pack ready.
+const syncing = ".syncing"
 
 // claims compares what the publisher claims with what the bytes say.
 func (g *publishGate) claims() {

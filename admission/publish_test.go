@@ -102,13 +102,13 @@ func TestCheckPublish(t *testing.T) {
 		{"claimed tree", func(in *PublishInput) { in.Artifact.Tree = other }, "digest.tree", rule.Invalid, other.String()},
 		{"another config", func(in *PublishInput) { in.Config = []byte("{}") }, "digest.config", rule.Invalid, "2 bytes"},
 		{"recipe id of another owner", func(in *PublishInput) {
-			*in = PublishInput{Report: recipe.Report, Pack: recipe.Pack, Owner: "alice", Principal: "alice", MayWrite: true, Known: Known{RecipeBy: "bob/tiny-sft"}}
+			*in = PublishInput{Report: recipe.Report, Pack: recipe.Pack, Owner: "alice", Principal: "alice", MayWrite: true, Known: Known{TakenID: "trl/tiny-sft", TakenBy: "bob/tiny-sft"}}
 		}, "publish.recipe.taken", rule.Conflict, "bob/tiny-sft"},
 		{"built-in recipe id", func(in *PublishInput) {
-			*in = PublishInput{Report: recipe.Report, Pack: recipe.Pack, Owner: "alice", Principal: "alice", MayWrite: true, Known: Known{RecipeBy: BuiltIn}}
+			*in = PublishInput{Report: recipe.Report, Pack: recipe.Pack, Owner: "alice", Principal: "alice", MayWrite: true, Known: Known{TakenID: "trl/tiny-sft", TakenBy: BuiltIn}}
 		}, "publish.recipe.taken", rule.Conflict, "built-in"},
 		{"recipe id of an older version of its own", func(in *PublishInput) {
-			*in = PublishInput{Report: recipe.Report, Pack: recipe.Pack, Owner: "alice", Principal: "alice", MayWrite: true, Known: Known{RecipeBy: "alice/tiny-sft"}}
+			*in = PublishInput{Report: recipe.Report, Pack: recipe.Pack, Owner: "alice", Principal: "alice", MayWrite: true, Known: Known{TakenID: "trl/tiny-sft", TakenBy: "alice/tiny-sft"}}
 		}, "", rule.Invalid, ""},
 	}
 	for _, c := range cases {

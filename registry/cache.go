@@ -114,6 +114,7 @@ func (s *Service) Rest() {
 	s.rows.clear()
 	s.bytes.clear()
 	s.verified.clear()
+	s.catalogues.forget()
 }
 
 // cached gives what read finds in a View, or found in one that is still true. size is what a value takes in bytes. The value

@@ -5,51 +5,122 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
+	"sync"
 
 	"github.com/gatehouse-registry/gatehouse/admission/catalogue"
 	"github.com/gatehouse-registry/gatehouse/admission/dialect"
 	"github.com/gatehouse-registry/gatehouse/admission/pack"
 	"github.com/gatehouse-registry/gatehouse/admission/rule"
+	"github.com/gatehouse-registry/gatehouse/digest"
 	"github.com/gatehouse-registry/gatehouse/registry/auth"
 )
 
 // Catalogue is what the caller's client release may submit: what ships inside that release, as an administrator
-// imported it or as this binary knows it, and the newest enabled version of every recipe pack of the dialect.
-func (s *Service) Catalogue(ctx context.Context, p auth.Principal) (*catalogue.Catalogue, error) {
+// imported it or as this binary knows it, and the newest enabled version of every recipe pack of the dialect. With facts
+// the entries of packs hold their parameters too, which can be large.
+func (s *Service) Catalogue(ctx context.Context, p auth.Principal, facts bool) (*catalogue.Catalogue, error) {
 	if err := s.authorize(ctx, p, auth.ReadCatalogue, "", "the catalogue"); err != nil {
 		return nil, err
 	}
 	var c *catalogue.Catalogue
 	err := s.meta.View(ctx, func(tx Tx) (err error) {
-		c, err = s.catalogue(tx, CallerOf(ctx), "")
+		c, err = s.wholeCatalogue(tx, CallerOf(ctx), facts)
 		return err
 	})
 	return c, err
 }
 
-// catalogue builds the whole catalogue of a caller. Of the packs' recipes only the one that recipe names keeps what the
-// answer to a client does not hold: parameters can be large.
+// catalogue is the caller's catalogue as far as a submission needs it: what ships in the client, the published recipe that
+// has the id or the alias, and the digest of the whole. What it costs does not grow with what is published.
 func (s *Service) catalogue(tx Tx, caller Caller, recipe string) (*catalogue.Catalogue, error) {
-	builtIn, err := s.releaseCatalogue(tx, caller)
+	held, err := s.release(tx, caller)
 	if err != nil {
 		return nil, err
 	}
-	var packs []catalogue.Entry
-	err = byPack(tx, func(versions []Version) error {
-		v, ok := newest(inDialect(versions, caller.Dialect), true)
-		if !ok || v.Kind != string(pack.KindRecipe) {
-			return nil
-		}
-		v, err := tx.Version(v.Repository, v.Version)
+	sum, err := s.catalogueDigest(tx, held)
+	if err != nil {
+		return nil, err
+	}
+	part := catalogue.Part{Digest: sum}
+	if _, ok := held.Lookup(recipe); ok {
+		return held.WithPart(part), nil
+	}
+	d := held.Dialect()
+	found, err := tx.ShelvedRecipe(d, recipe)
+	if err != nil {
+		return nil, err
+	}
+	for _, row := range found {
+		v, err := tx.Version(row.Repository, row.Version)
 		if err != nil {
-			return err
+			return nil, err
 		}
+		e, err := entryOf(v)
+		if err != nil {
+			return nil, err
+		}
+		part.Entries = append(part.Entries, e)
+	}
+	if len(found) == 0 {
+		if part.Near, part.Note, err = s.absent(tx, d, recipe); err != nil {
+			return nil, err
+		}
+	}
+	return held.WithPart(part), nil
+}
+
+// maxNearRecipes bounds the published recipes that a refusal looks at to find the one that was meant.
+const maxNearRecipes = 200
+
+// absent is what can be said of a recipe that is not in the catalogue: which of its framework were published, and whether
+// a pack has the id whose versions are all disabled.
+func (s *Service) absent(tx Tx, d dialect.Dialect, recipe string) (near []string, note string, err error) {
+	framework, _, _ := strings.Cut(recipe, "/")
+	if near, err = tx.ShelvedNames(d, framework+"/", maxNearRecipes); err != nil {
+		return nil, "", err
+	}
+	holder, err := tx.ClientIDHolder(d, string(pack.KindRecipe), recipe)
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return near, "", nil
+	case err != nil:
+		return nil, "", err
+	case holder.ID != recipe:
+		return near, "it is spelt " + holder.ID, nil
+	}
+	return near, fmt.Sprintf("the pack %s had it and offers it no longer: all its versions with this recipe are disabled or replaced", holder.Pack), nil
+}
+
+// wholeCatalogue is a catalogue with every published recipe.
+func (s *Service) wholeCatalogue(tx Tx, caller Caller, facts bool) (*catalogue.Catalogue, error) {
+	held, err := s.release(tx, caller)
+	if err != nil {
+		return nil, err
+	}
+	d := held.Dialect()
+	stamp, err := tx.CatalogueStamp(d, ShelfPart)
+	if err != nil {
+		return nil, err
+	}
+	if c := s.catalogues.whole(held, stamp); c != nil && !facts {
+		return c, nil
+	}
+	var packs []catalogue.Entry
+	err = tx.ShelvedRecipes(d, func(row Shelved) error {
 		var e catalogue.Entry
-		if err := json.Unmarshal(v.Catalogue, &e); err != nil {
-			return fmt.Errorf("stored catalogue entry of %s@%s: %w", v.ID(), v.Version, err)
+		if err := json.Unmarshal(row.Entry, &e); err != nil {
+			return fmt.Errorf("entry of %s@%s on the shelf: %w", row.ID(), row.Version, err)
 		}
-		if e.Name != recipe && e.Alias() != recipe {
-			e.Params, e.Roles, e.Plugins, e.Lifecycle = nil, nil, nil, nil
+		if facts {
+			v, err := tx.Version(row.Repository, row.Version)
+			if err != nil {
+				return err
+			}
+			if e, err = entryOf(v); err != nil {
+				return err
+			}
 		}
 		packs = append(packs, e)
 		return nil
@@ -57,30 +128,68 @@ func (s *Service) catalogue(tx Tx, caller Caller, recipe string) (*catalogue.Cat
 	if err != nil {
 		return nil, err
 	}
-	all, _ := builtIn.WithPacks(packs)
+	all, _ := held.WithPacks(packs)
+	if !facts && len(packs) <= maxRemembered {
+		s.catalogues.keepWhole(held, stamp, all)
+	}
 	return all, nil
 }
 
-// releaseCatalogue is what ships inside a client release: the imported snapshot of it, else what the binary knows. A
-// release that nobody knows gets the dialect's default one.
-func (s *Service) releaseCatalogue(tx Tx, caller Caller) (*catalogue.Catalogue, error) {
+// catalogueDigest is the digest of the whole catalogue that a release has with what is published. It is computed once
+// after a change.
+func (s *Service) catalogueDigest(tx Tx, held *heldRelease) (digest.Digest, error) {
+	d := held.Dialect()
+	stamp, err := tx.CatalogueStamp(d, ShelfPart)
+	if err != nil {
+		return digest.Digest{}, err
+	}
+	if sum, ok := s.catalogues.digest(held, stamp); ok {
+		return sum, nil
+	}
+	sum, err := held.DigestWith(func(yield func(id, version, digest string)) error { return tx.ShelvedDigests(d, yield) })
+	if err == nil {
+		s.catalogues.keepDigest(held, stamp, sum)
+	}
+	return sum, err
+}
+
+// release is what ships inside a client release: the imported snapshot of it, else what the binary knows. A release that
+// nobody knows gets the dialect's default one.
+func (s *Service) release(tx Tx, caller Caller) (*heldRelease, error) {
 	d := caller.Dialect
+	stamp, err := tx.CatalogueStamp(d, ReleasesPart)
+	if err != nil {
+		return nil, err
+	}
 	for _, release := range []string{caller.Release, catalogue.DefaultRelease(d)} {
 		if release == "" {
 			continue
 		}
-		snapshot, err := tx.Snapshot(d, release)
-		if err == nil {
-			return parseSnapshot(snapshot)
+		if held := s.catalogues.release(d, release, stamp); held != nil {
+			return held, nil
 		}
-		if !errors.Is(err, ErrNotFound) {
+		c, err := readRelease(tx, d, release)
+		if err != nil {
 			return nil, err
 		}
-		if c, ok := catalogue.Builtin(d, release); ok {
-			return c, nil
+		if c != nil {
+			return s.catalogues.keepRelease(c, stamp), nil
 		}
 	}
-	return catalogue.New(d, catalogue.DefaultRelease(d), nil, nil), nil
+	return s.catalogues.keepRelease(catalogue.New(d, catalogue.DefaultRelease(d), nil, nil), stamp), nil
+}
+
+// readRelease is nil for a release that nobody knows.
+func readRelease(tx Tx, d dialect.Dialect, release string) (*catalogue.Catalogue, error) {
+	snapshot, err := tx.Snapshot(d, release)
+	switch {
+	case err == nil:
+		return parseSnapshot(snapshot)
+	case !errors.Is(err, ErrNotFound):
+		return nil, err
+	}
+	c, _ := catalogue.Builtin(d, release)
+	return c, nil
 }
 
 func parseSnapshot(snapshot Snapshot) (*catalogue.Catalogue, error) {
@@ -92,70 +201,123 @@ func parseSnapshot(snapshot Snapshot) (*catalogue.Catalogue, error) {
 	return c, nil
 }
 
-// builtInRecipe reports whether a recipe id ships inside any client release of the dialect that is known.
+// builtInRecipe reports whether a recipe id ships inside any client release of the dialect that is known, in any case of
+// its letters.
 func (s *Service) builtInRecipe(tx Tx, d dialect.Dialect, id string) (bool, error) {
-	for _, release := range catalogue.Releases(d) {
-		if c, ok := catalogue.Builtin(d, release); ok {
-			if _, has := c.Lookup(id); has {
-				return true, nil
-			}
-		}
-	}
 	snapshots, err := tx.Snapshots(d)
 	if err != nil {
 		return false, err
 	}
+	releases := catalogue.Releases(d)
 	for _, snapshot := range snapshots {
-		c, err := parseSnapshot(snapshot)
+		releases = append(releases, snapshot.Release)
+	}
+	slices.Sort(releases)
+	for _, release := range slices.Compact(releases) {
+		held, err := s.release(tx, Caller{Dialect: d, Release: release})
 		if err != nil {
 			return false, err
 		}
-		if _, has := c.Lookup(id); has {
+		if held.HasFold(id) {
 			return true, nil
 		}
 	}
 	return false, nil
 }
 
-// Imported says what an import of a client release did.
-type Imported struct {
-	Dialect  dialect.Dialect `json:"dialect"`
-	Release  string          `json:"release"`
-	Recipes  int             `json:"recipes"`
-	Bundled  int             `json:"bundled_plugins"`
-	Shadowed []string        `json:"shadowed"` // packs whose recipe id the release has too: new jobs get the release's
+// catalogues remembers what was computed of the catalogue, each with the stamps of the parts that it was computed from: a
+// stamp is new after every change and is read in the transaction that uses what is remembered, so what is remembered is
+// never stale, however many replicas share the store. The zero catalogues are ready for use.
+type catalogues struct {
+	mu       sync.Mutex
+	releases map[Caller]*heldRelease
+	shelves  map[dialect.Dialect]stamped[[]Shelved]
 }
 
-// ImportCatalogue replaces what is known of a client release by a snapshot of an installed one; release "" means the
-// dialect's default. Errors: Denied, and a *rule.Denied for a snapshot that is none.
-func (s *Service) ImportCatalogue(ctx context.Context, p auth.Principal, d dialect.Dialect, release string, document []byte) (Imported, error) {
-	if err := s.authorize(ctx, p, auth.ImportCatalog, "", "the catalogue of "+string(d)); err != nil {
-		return Imported{}, err
+// heldRelease is what ships in a client release, with what was computed of it and the shelf.
+type heldRelease struct {
+	*catalogue.Catalogue
+	stamp string // of the releases
+	all   stamped[*catalogue.Catalogue]
+	sum   stamped[digest.Digest]
+}
+
+// stamped is a value with the stamp of the shelf that it was computed from.
+type stamped[T any] struct {
+	known bool
+	stamp string
+	value T
+}
+
+// maxHeldReleases bounds the releases that are remembered.
+const maxHeldReleases = 32
+
+func (c *catalogues) release(d dialect.Dialect, release, stamp string) *heldRelease {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if held := c.releases[Caller{d, release}]; held != nil && held.stamp == stamp {
+		return held
 	}
-	if release == "" {
-		release = catalogue.DefaultRelease(d)
+	return nil
+}
+
+func (c *catalogues) keepRelease(all *catalogue.Catalogue, stamp string) *heldRelease {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.releases == nil || len(c.releases) >= maxHeldReleases {
+		c.releases = make(map[Caller]*heldRelease)
 	}
-	c, report := catalogue.ParseSnapshot(document, d, release)
-	if c == nil {
-		return Imported{}, report.Decide(rule.Submission, rule.Subject{Name: "catalogue " + string(d), Version: release, Dialect: d}, nil).Err()
+	held := &heldRelease{Catalogue: all, stamp: stamp}
+	c.releases[Caller{all.Dialect(), all.Release()}] = held
+	return held
+}
+
+func (c *catalogues) whole(held *heldRelease, stamp string) *catalogue.Catalogue {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if held.all.known && held.all.stamp == stamp {
+		return held.all.value
 	}
-	out := Imported{Dialect: d, Release: release, Recipes: len(c.Entries()), Bundled: len(c.Bundled()), Shadowed: []string{}}
-	err := s.meta.Update(ctx, func(tx Tx) error {
-		out.Shadowed = out.Shadowed[:0]
-		held, err := tx.RecipeIDs(d)
-		if err != nil {
-			return err
-		}
-		for _, h := range held {
-			if _, ok := c.Lookup(h.ID); ok {
-				out.Shadowed = append(out.Shadowed, h.Pack)
-			}
-		}
-		err = tx.PutSnapshot(Snapshot{Dialect: d, Release: release, Document: document, ImportedBy: p.Account, ImportedAt: s.now()})
-		if err != nil {
-			return err
-		}
-		return s.audit(tx, p, "catalogue.import", string(d)+" "+release, fmt.Sprintf("%d recipes", out.Recipes))
-	})
-	return out, err
+	return nil
+}
+
+func (c *catalogues) keepWhole(held *heldRelease, stamp string, all *catalogue.Catalogue) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	held.all = stamped[*catalogue.Catalogue]{true, stamp, all}
+}
+
+func (c *catalogues) digest(held *heldRelease, stamp string) (digest.Digest, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return held.sum.value, held.sum.known && held.sum.stamp == stamp
+}
+
+func (c *catalogues) keepDigest(held *heldRelease, stamp string, sum digest.Digest) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	held.sum = stamped[digest.Digest]{true, stamp, sum}
+}
+
+func (c *catalogues) shelf(d dialect.Dialect, stamp string) ([]Shelved, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	held := c.shelves[d]
+	return held.value, held.known && held.stamp == stamp
+}
+
+func (c *catalogues) keepShelf(d dialect.Dialect, stamp string, list []Shelved) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.shelves == nil {
+		c.shelves = make(map[dialect.Dialect]stamped[[]Shelved])
+	}
+	c.shelves[d] = stamped[[]Shelved]{true, stamp, list}
+}
+
+// forget gives back what is remembered, but for what ships in the clients.
+func (c *catalogues) forget() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.releases, c.shelves = nil, nil
 }

@@ -117,7 +117,7 @@ func (s *Service) known(tx Tx, by auth.Principal, owner string, p *pack.Pack) (a
 	case !errors.Is(err, ErrNameUnknown):
 		return k, err
 	}
-	if k.RecipeBy, err = s.recipeHolder(tx, p); err != nil || p.Content().IsZero() {
+	if k.TakenID, k.TakenBy, err = s.idHolder(tx, owner, p); err != nil || p.Content().IsZero() {
 		return k, err
 	}
 	twins, err := tx.VersionsByContent(p.Content())
@@ -132,22 +132,25 @@ func (s *Service) known(tx Tx, by auth.Principal, owner string, p *pack.Pack) (a
 	return k, err
 }
 
-// recipeHolder is who has the pack's recipe id, "" when nobody has or the pack is no recipe.
-func (s *Service) recipeHolder(tx Tx, p *pack.Pack) (string, error) {
-	id := p.RecipeID()
-	if id == "" {
-		return "", nil
+// idHolder is the id by which clients find a recipe or benchmark pack, and who has it: "" when nobody has, or when the
+// pack is of another kind.
+func (s *Service) idHolder(tx Tx, owner string, p *pack.Pack) (id, by string, err error) {
+	d, kind := p.Manifest.Dialect, pack.KindRecipe
+	if id = p.RecipeID(); id != "" {
+		builtIn, err := s.builtInRecipe(tx, d, id)
+		if err != nil || builtIn {
+			return id, admission.BuiltIn, err
+		}
+	} else if p.Benchmark != nil {
+		id, kind = p.Benchmark.Record(owner).ID, pack.KindBenchmark
+	} else {
+		return "", "", nil
 	}
-	d := p.Manifest.Dialect
-	builtIn, err := s.builtInRecipe(tx, d, id)
-	if err != nil || builtIn {
-		return admission.BuiltIn, err
-	}
-	holder, err := tx.RecipeHolder(d, id)
+	holder, err := tx.ClientIDHolder(d, string(kind), id)
 	if errors.Is(err, ErrNotFound) {
-		return "", nil
+		return id, "", nil
 	}
-	return holder.Pack, err
+	return id, holder.Pack, err
 }
 
 // artifactBytes is a pack's OCI form.
@@ -187,7 +190,7 @@ func (s *Service) publish(ctx context.Context, p auth.Principal, c candidate, a 
 			}
 		}
 		v.CreatedAt, m.PushedAt = s.now(), s.now()
-		return s.insertVersion(tx, p, v, c.input.Pack, m)
+		return s.insertVersion(tx, p, v, m)
 	}))
 	if err != nil {
 		return v, decision, err
@@ -244,7 +247,7 @@ func newVersion(c candidate, manifest digest.Digest, a artifactBytes, p auth.Pri
 }
 
 // insertVersion writes every row of a new version.
-func (s *Service) insertVersion(tx Tx, p auth.Principal, v Version, checked *pack.Pack, m Manifest) error {
+func (s *Service) insertVersion(tx Tx, p auth.Principal, v Version, m Manifest) error {
 	if err := s.ensureRepository(tx, v.Repository); err != nil {
 		return err
 	}
@@ -261,8 +264,12 @@ func (s *Service) insertVersion(tx Tx, p auth.Principal, v Version, checked *pac
 	if err := tx.SetPackRepository(v.Repository, v.PackName, name.Fold(v.PackName), v.Kind); err != nil {
 		return err
 	}
-	if id := checked.RecipeID(); id != "" {
-		if err := tx.TakeRecipeID(RecipeID{Dialect: v.Dialect, ID: id, Pack: v.ID()}); err != nil {
+	ids, err := clientIDs(v)
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		if err := tx.TakeClientID(id); err != nil {
 			return err
 		}
 	}
@@ -275,6 +282,9 @@ func (s *Service) insertVersion(tx Tx, p auth.Principal, v Version, checked *pac
 		return err
 	}
 	if err := tx.InsertVersion(v); err != nil {
+		return err
+	}
+	if err := s.reshelve(tx, v.Repository); err != nil {
 		return err
 	}
 	if err := tx.PutTag(Tag{Repository: v.Repository, Name: v.Version, Digest: m.Digest, UpdatedAt: v.CreatedAt}); err != nil {

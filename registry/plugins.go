@@ -221,30 +221,12 @@ func (s *Service) SetEnabled(ctx context.Context, p auth.Principal, owner, packN
 		if n, err = tx.SetEnabled(versions[0].Repository, version, enabled); err != nil {
 			return err
 		}
+		if err := s.reshelve(tx, versions[0].Repository); err != nil {
+			return err
+		}
 		return s.audit(tx, p, action, id+"@"+version, "")
 	})
 	return n, err
-}
-
-// Extensions lists what a client of the caller's dialect syncs: of every declarative pack its newest enabled version.
-// It fails rather than leave anything out: a client deletes what is not listed (wire.md 5.2).
-func (s *Service) Extensions(ctx context.Context, p auth.Principal) ([]Version, error) {
-	if err := s.authorize(ctx, p, auth.ReadCatalogue, "", "extensions"); err != nil {
-		return nil, err
-	}
-	d := CallerOf(ctx).Dialect
-	list := []Version{}
-	err := s.meta.View(ctx, func(tx Tx) error {
-		list = list[:0]
-		return byPack(tx, func(versions []Version) error {
-			v, ok := newest(inDialect(versions, d), true)
-			if ok && pack.Kind(v.Kind).Declarative() {
-				list = append(list, v)
-			}
-			return nil
-		})
-	})
-	return list, err
 }
 
 // activationKinds are the kinds that can be activated (wire.md 4.6).

@@ -105,6 +105,7 @@ type Tx interface {
 	SessionTx
 	CollectionTx
 	CatalogueTx
+	SuiteTx
 }
 
 // AccountTx is the part of Tx about accounts and tokens.

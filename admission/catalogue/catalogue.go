@@ -153,9 +153,18 @@ type Catalogue struct {
 	byName     map[string]int
 	bundled    map[[2]string]string // id and version to digest
 	benchmarks []Benchmark
+	part       *Part // see WithPart
 
 	once sync.Once
 	sum  digest.Digest // see Digest
+}
+
+// Part is what one submission needs of the packs' recipes in a catalogue that is not held whole.
+type Part struct {
+	Digest  digest.Digest // of the whole catalogue
+	Entries []Entry       // of packs; those that ship in the client win
+	Near    []string      // recipes of packs that the one which was asked for, and isn't there, could be meant to be
+	Note    string        // what else there is to say of that
 }
 
 // New makes a catalogue. Of two entries with one name, and of two packages with one id and version, the first counts,
@@ -180,9 +189,10 @@ func New(d dialect.Dialect, release string, entries []Entry, bundled []Bundled) 
 // WithPacks is the catalogue with the recipes of packs added behind its own, sorted by name. Entries whose name is
 // taken are not added but returned: no client would see them.
 func (c *Catalogue) WithPacks(packs []Entry) (all *Catalogue, shadowed []Entry) {
-	packs = slices.Clone(packs)
+	packs = c.completed(packs)
 	slices.SortStableFunc(packs, func(a, b Entry) int { return cmp.Compare(a.Name, b.Name) })
 	all = New(c.dialect, c.release, c.entries, c.Bundled())
+	all.benchmarks = c.benchmarks
 	for _, e := range packs {
 		if _, taken := all.byName[e.Name]; taken {
 			shadowed = append(shadowed, e)
@@ -194,22 +204,55 @@ func (c *Catalogue) WithPacks(packs []Entry) (all *Catalogue, shadowed []Entry) 
 	return all, shadowed
 }
 
+// WithPart is the catalogue with so much of the packs' recipes as a submission needs. Its digest is that of the whole. It
+// costs little: what ships in the client is shared.
+func (c *Catalogue) WithPart(p Part) *Catalogue {
+	p.Entries = c.completed(p.Entries)
+	return &Catalogue{dialect: c.dialect, release: c.release, entries: c.entries, byName: c.byName, bundled: c.bundled, benchmarks: c.benchmarks, part: &p}
+}
+
+// completed fills in what packs leave to the client: the inputs that their framework asks for.
+func (c *Catalogue) completed(packs []Entry) []Entry {
+	packs = slices.Clone(packs)
+	for i, e := range packs {
+		if e.RequiredInputs != nil {
+			continue
+		}
+		if j := slices.IndexFunc(c.entries, func(own Entry) bool { return own.Framework == e.Framework }); j >= 0 {
+			packs[i].RequiredInputs = c.entries[j].RequiredInputs
+		}
+	}
+	return packs
+}
+
 // Dialect is whose clients the catalogue is for.
 func (c *Catalogue) Dialect() dialect.Dialect { return c.dialect }
 
 // Release is the version of the client that the catalogue is for.
 func (c *Catalogue) Release() string { return c.release }
 
-// Entries lists the recipes in the order of the answer. The caller must not change them.
+// Entries lists the recipes in the order of the answer; of a catalogue WithPart, those that ship in the client. The caller
+// must not change them.
 func (c *Catalogue) Entries() []Entry { return c.entries }
 
 // Lookup finds a recipe by its name.
 func (c *Catalogue) Lookup(name string) (Entry, bool) {
-	i, ok := c.byName[name]
-	if !ok {
-		return Entry{}, false
+	if i, ok := c.byName[name]; ok {
+		return c.entries[i], true
 	}
-	return c.entries[i], true
+	if c.part != nil {
+		for _, e := range c.part.Entries {
+			if e.Name == name {
+				return e, true
+			}
+		}
+	}
+	return Entry{}, false
+}
+
+// HasFold reports whether a recipe that ships in the client has the name, in any case of its letters.
+func (c *Catalogue) HasFold(name string) bool {
+	return slices.ContainsFunc(c.entries, func(e Entry) bool { return e.Pack == nil && strings.EqualFold(e.Name, name) })
 }
 
 // Resolve finds a recipe by its name or, when no recipe has that name, by its alias. The entry's Name is the one that
@@ -218,12 +261,22 @@ func (c *Catalogue) Resolve(name string) (e Entry, alias, ok bool) {
 	if e, ok := c.Lookup(name); ok {
 		return e, false, true
 	}
-	for _, e := range c.entries {
-		if e.Pack != nil && e.Alias() == name {
+	packs := c.entries
+	if c.part != nil {
+		packs = c.part.Entries
+	}
+	for _, e := range packs {
+		if e.Pack != nil && e.Alias() == name && c.visible(e) {
 			return e, true, true
 		}
 	}
 	return Entry{}, false, false
+}
+
+// visible reports whether no recipe that ships in the client has the name of a pack's.
+func (c *Catalogue) visible(e Entry) bool {
+	i, taken := c.byName[e.Name]
+	return !taken || c.entries[i].Pack != nil
 }
 
 // Bundled lists the packages that ship in the client, sorted by id and version.

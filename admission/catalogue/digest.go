@@ -3,6 +3,7 @@ package catalogue
 import (
 	"crypto/sha256"
 	"fmt"
+	"hash"
 
 	"github.com/gatehouse-registry/gatehouse/admission/pyvalue"
 	"github.com/gatehouse-registry/gatehouse/digest"
@@ -11,23 +12,61 @@ import (
 
 // Digest is the catalogue digest of the rows in their order (recipes-and-locks.md 3). It is computed once.
 func (c *Catalogue) Digest() digest.Digest {
+	if c.part != nil {
+		return c.part.Digest
+	}
 	c.once.Do(func() {
-		h := sha256.New()
-		h.Write([]byte{'['})
-		for i, e := range c.entries {
-			if i > 0 {
-				h.Write([]byte{','})
-			}
-			row, err := canonical.ASCII(identity(e.Name, e.Version, e.Digest))
-			if err != nil {
-				row = []byte("null") // no text; no client could read it in an answer either
-			}
-			h.Write(row)
+		h := newRowsHash()
+		for _, e := range c.entries {
+			h.add(e.Name, e.Version, e.Digest)
 		}
-		h.Write([]byte{']'})
-		c.sum = digest.FromHash(digest.SHA256, h)
+		c.sum = h.digest()
 	})
 	return c.sum
+}
+
+// DigestWith is the digest of the catalogue WithPacks: each yields what it covers of their recipes, sorted by id, and its
+// error is returned.
+func (c *Catalogue) DigestWith(each func(yield func(id, version, digest string)) error) (digest.Digest, error) {
+	h := newRowsHash()
+	for _, e := range c.entries {
+		h.add(e.Name, e.Version, e.Digest)
+	}
+	err := each(func(id, version, sum string) {
+		if _, taken := c.byName[id]; !taken {
+			h.add(id, version, sum)
+		}
+	})
+	return h.digest(), err
+}
+
+// rowsHash computes a catalogue digest row by row.
+type rowsHash struct {
+	h     hash.Hash
+	begun bool
+}
+
+func newRowsHash() *rowsHash {
+	r := &rowsHash{h: sha256.New()}
+	r.h.Write([]byte{'['})
+	return r
+}
+
+func (r *rowsHash) add(name, version, sum string) {
+	if r.begun {
+		r.h.Write([]byte{','})
+	}
+	r.begun = true
+	row, err := canonical.ASCII(identity(name, version, sum))
+	if err != nil {
+		row = []byte("null") // no text; no client could read it in an answer either
+	}
+	r.h.Write(row)
+}
+
+func (r *rowsHash) digest() digest.Digest {
+	r.h.Write([]byte{']'})
+	return digest.FromHash(digest.SHA256, r.h)
 }
 
 // DigestOf is the catalogue digest of the rows of an answer as it came in, whatever types they hold; a part that a row

@@ -97,6 +97,9 @@ func InRange(version, specifiers string) (bool, error) {
 
 // elsewhere says in which other client release the digest that a job names is the right one.
 func (c *Catalogue) elsewhere(claim Claim) string {
+	if e, ok := c.Lookup(claim.Recipe); ok && e.Pack != nil {
+		return fmt.Sprintf(" (%s %s is the newest enabled version of the pack: sync, and make the job anew)", e.Pack.ID(), e.Pack.Version)
+	}
 	releases := slices.DeleteFunc(releasesWith(c.dialect, claim.Recipe, claim.Digest), func(r string) bool { return r == c.release })
 	if len(releases) == 0 {
 		return ""
@@ -107,13 +110,22 @@ func (c *Catalogue) elsewhere(claim Claim) string {
 // maxNear is how many names a refusal lists.
 const maxNear = 8
 
-// Near is the end of a message about a recipe that is not there: it names the recipe that was meant, or else recipes of the same framework.
+// Near is the end of a message about a recipe that is not there: it says what became of it, or names the recipe that was
+// meant, or else recipes of the same framework.
 func (c *Catalogue) Near(recipe string) string {
 	var all, same []string
 	for _, e := range c.entries {
 		all = append(all, e.Name)
-		if e.Framework == framework(recipe) {
-			same = append(same, e.Name)
+	}
+	if c.part != nil {
+		if c.part.Note != "" {
+			return "; " + c.part.Note
+		}
+		all = append(all, c.part.Near...)
+	}
+	for _, name := range all {
+		if framework(name) == framework(recipe) {
+			same = append(same, name)
 		}
 	}
 	if word := nearest.Word(recipe, all); word != "" {

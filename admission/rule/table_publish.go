@@ -72,6 +72,16 @@ var publishRules = []Info{
 		Source: "packs.md 5.5, 13.5; wire.md 5.3", Gates: publishOnly, Ours: true, Fixed: true, Class: Conflict,
 	},
 	{
+		ID: "publish.benchmark.taken", Title: "A benchmark id is nobody else's.",
+		Fix:    "Rename the benchmark and its pack; clients find a benchmark by <owner>.<name>, so a/b.c and a.b/c would be one for them.",
+		Source: "packs.md 5.5, 6", Gates: publishOnly, Ours: true, Fixed: true, Class: Conflict,
+	},
+	{
+		ID: "publish.name.syncing", Title: "No pack that clients sync is named like the folder of a sync that runs.",
+		Fix:    "Choose a name that doesn't end in .syncing; clients unpack <name> into <name>.syncing first.",
+		Source: "packs.md 5.5; recipes-and-locks.md 5", Gates: publishOnly, Ours: true, Fixed: true,
+	},
+	{
 		ID: "publish.title", Title: "The layer's title is <name>-<version>.tar.gz.",
 		Fix:    "Push again with `sf plugin publish`, or give the layer that title.",
 		Source: "design.md 2", Gates: publishOnly, Ours: true, Fixed: true,

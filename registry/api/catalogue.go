@@ -13,11 +13,12 @@ import (
 // GetCatalogue serves GET /api/recipes[?facts=1] in the caller's dialect and release (wire.md 5.1): with facts also
 // everything that is known of each recipe, for our own client.
 func (a *API) GetCatalogue(c *gin.Context) error {
-	all, err := a.svc.Catalogue(c.Request.Context(), caller(c))
+	facts := c.Query("facts") == "1"
+	all, err := a.svc.Catalogue(c.Request.Context(), caller(c), facts)
 	if err != nil {
 		return err
 	}
-	c.JSON(http.StatusOK, all.Answer(c.Query("facts") == "1"))
+	c.JSON(http.StatusOK, all.Answer(facts))
 	return nil
 }
 

@@ -111,15 +111,15 @@ func (a *API) PatchPlugin(c *gin.Context) error {
 
 // ListExtensions serves GET /api/extensions: what the client syncs to its user's disk (wire.md 5.2).
 func (a *API) ListExtensions(c *gin.Context) error {
-	versions, err := a.svc.Extensions(c.Request.Context(), caller(c))
+	shelf, err := a.svc.Extensions(c.Request.Context(), caller(c))
 	if err != nil {
 		return err
 	}
-	rows := make([]gin.H, len(versions))
-	for i, v := range versions {
-		rows[i] = gin.H{"id": v.ID(), "kind": v.Kind, "version": v.Version, "digest": v.Content.String(), "enabled": v.Enabled}
+	list := wire.ExtensionList{Extensions: make([]wire.ExtensionRow, len(shelf))}
+	for i, v := range shelf {
+		list.Extensions[i] = wire.ExtensionRow{ID: v.ID(), Kind: v.Kind, Version: v.Version, Digest: v.Content, Enabled: true}
 	}
-	c.JSON(http.StatusOK, gin.H{"extensions": rows})
+	c.JSON(http.StatusOK, list)
 	return nil
 }
 

@@ -4,36 +4,8 @@ import (
 	"database/sql"
 	"errors"
 
-	"github.com/gatehouse-registry/gatehouse/admission/dialect"
 	"github.com/gatehouse-registry/gatehouse/registry"
 )
-
-const snapshotColumns = `dialect, client_release, document, imported_by, imported_at`
-
-func scanSnapshot(r row) (s registry.Snapshot, err error) {
-	err = r.Scan(&s.Dialect, &s.Release, &s.Document, &s.ImportedBy, timeColumn{&s.ImportedAt})
-	return s, err
-}
-
-// PutSnapshot implements registry.PackTx.
-func (t *tx) PutSnapshot(s registry.Snapshot) error {
-	_, err := t.exec(`INSERT INTO snapshots (`+snapshotColumns+`) VALUES ($1, $2, $3, $4, $5)
-		ON CONFLICT (dialect, client_release) DO UPDATE
-		SET document = excluded.document, imported_by = excluded.imported_by, imported_at = excluded.imported_at`,
-		string(s.Dialect), s.Release, s.Document, s.ImportedBy, micros(s.ImportedAt))
-	return err
-}
-
-// Snapshot implements registry.PackTx.
-func (t *tx) Snapshot(d dialect.Dialect, release string) (registry.Snapshot, error) {
-	return one(t, registry.Errorf(registry.NotFound, "no catalogue of %s release %.100q was imported", d, release), scanSnapshot,
-		`SELECT `+snapshotColumns+` FROM snapshots WHERE dialect = $1 AND client_release = $2`, string(d), release)
-}
-
-// Snapshots implements registry.PackTx.
-func (t *tx) Snapshots(d dialect.Dialect) ([]registry.Snapshot, error) {
-	return all(t, scanSnapshot, `SELECT `+snapshotColumns+` FROM snapshots WHERE dialect = $1 ORDER BY imported_at, client_release`, string(d))
-}
 
 // Activation implements registry.PackTx.
 func (t *tx) Activation(kind string) (registry.Activation, error) {

@@ -99,8 +99,20 @@ func (t *tx) BlobNamed(d digest.Digest) (bool, error) {
 	return n == 1, err
 }
 
-const links = `SELECT repository, digest, size, linked_at, CASE WHEN EXISTS (SELECT 1 FROM manifest_references m
-	WHERE m.repository = b.repository AND m.digest = b.digest) THEN 1 ELSE 0 END FROM repository_blobs b`
+// held is the condition that a row other than itself keeps a link, which the expression names: a manifest of the repository, or
+// the upload of a suite that is not sealed yet.
+func held(link string) string {
+	return `(EXISTS (SELECT 1 FROM manifest_references m WHERE m.repository = ` + link + `.repository AND m.digest = ` + link + `.digest)
+	OR EXISTS (SELECT 1 FROM suite_files f WHERE f.repository = ` + link + `.repository AND f.digest = ` + link + `.digest))`
+}
+
+// The statements that ask for it; they are kept prepared, so they must be constants of the process.
+var (
+	links      = `SELECT repository, digest, size, linked_at, CASE WHEN ` + held("b") + ` THEN 1 ELSE 0 END FROM repository_blobs b`
+	linksPage  = links + ` WHERE (repository, digest) > ($1, $2) ORDER BY repository, digest LIMIT $3`
+	oneLink    = links + ` WHERE repository = $1 AND digest = $2`
+	deleteLink = `DELETE FROM repository_blobs WHERE repository = $1 AND digest = $2 AND linked_at <= $3 AND NOT ` + held("repository_blobs")
+)
 
 func scanLink(r row) (l registry.Link, err error) {
 	var referenced int
@@ -111,20 +123,18 @@ func scanLink(r row) (l registry.Link, err error) {
 
 // Links implements registry.CollectionTx.
 func (t *tx) Links(after registry.Link, limit int) ([]registry.Link, error) {
-	return all(t, scanLink, links+` WHERE (repository, digest) > ($1, $2) ORDER BY repository, digest LIMIT $3`,
+	return all(t, scanLink, linksPage,
 		after.Repository, after.Digest.String(), atMost(limit))
 }
 
 // Link implements registry.CollectionTx.
 func (t *tx) Link(repository string, d digest.Digest) (registry.Link, error) {
-	return one(t, noBlob(repository, d), scanLink, links+` WHERE repository = $1 AND digest = $2`, repository, d.String())
+	return one(t, noBlob(repository, d), scanLink, oneLink, repository, d.String())
 }
 
 // Unlink implements registry.CollectionTx.
 func (t *tx) Unlink(repository string, d digest.Digest, before time.Time) (bool, error) {
-	n, err := t.exec(`DELETE FROM repository_blobs WHERE repository = $1 AND digest = $2 AND linked_at <= $3 AND NOT EXISTS
-		(SELECT 1 FROM manifest_references m WHERE m.repository = repository_blobs.repository AND m.digest = repository_blobs.digest)`,
-		repository, d.String(), micros(before))
+	n, err := t.exec(deleteLink, repository, d.String(), micros(before))
 	return n > 0, err
 }
 

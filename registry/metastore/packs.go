@@ -1,7 +1,6 @@
 package metastore
 
 import (
-	"github.com/gatehouse-registry/gatehouse/admission/dialect"
 	"github.com/gatehouse-registry/gatehouse/digest"
 	"github.com/gatehouse-registry/gatehouse/registry"
 )
@@ -108,33 +107,4 @@ func (t *tx) VersionsByContent(content digest.Digest) ([]registry.Version, error
 func (t *tx) VersionByManifest(repository string, d digest.Digest) (registry.Version, error) {
 	return one(t, registry.Errorf(registry.NotFound, "no version of %.300q has the manifest %s", repository, d), scanVersion,
 		`SELECT `+versionColumns+`, seq FROM versions WHERE repository = $1 AND manifest = $2 ORDER BY seq LIMIT 1`, repository, d.String())
-}
-
-// TakeRecipeID implements registry.PackTx.
-func (t *tx) TakeRecipeID(r registry.RecipeID) error {
-	n, err := t.exec(`INSERT INTO recipe_ids (dialect, id, pack) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`, string(r.Dialect), r.ID, r.Pack)
-	if err != nil || n == 1 {
-		return err
-	}
-	holder, err := t.RecipeHolder(r.Dialect, r.ID)
-	if err == nil && holder.Pack != r.Pack {
-		return conflict("recipe id %.200q of %s belongs to pack %.200q", r.ID, r.Dialect, holder.Pack)
-	}
-	return err
-}
-
-func scanRecipeID(r row) (id registry.RecipeID, err error) {
-	err = r.Scan(&id.Dialect, &id.ID, &id.Pack)
-	return id, err
-}
-
-// RecipeHolder implements registry.PackTx.
-func (t *tx) RecipeHolder(d dialect.Dialect, id string) (registry.RecipeID, error) {
-	return one(t, registry.Errorf(registry.NotFound, "no pack holds the recipe id %.200q of %s", id, d), scanRecipeID,
-		`SELECT dialect, id, pack FROM recipe_ids WHERE dialect = $1 AND id = $2`, string(d), id)
-}
-
-// RecipeIDs implements registry.PackTx.
-func (t *tx) RecipeIDs(d dialect.Dialect) ([]registry.RecipeID, error) {
-	return all(t, scanRecipeID, `SELECT dialect, id, pack FROM recipe_ids WHERE dialect = $1 ORDER BY id`, string(d))
 }

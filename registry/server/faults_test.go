@@ -159,7 +159,7 @@ func TestPublishOverFailingStores(t *testing.T) {
 					}
 				})
 				t.Logf("%d steps failed: %s", len(steps), strings.Join(steps, " "))
-				musts := []string{"InsertVersion", "PutTag", "commit", "Update", "ledger.Append", "TakeRecipeID", "PutSmall"}
+				musts := []string{"InsertVersion", "PutTag", "commit", "Update", "ledger.Append", "TakeClientID", "PutShelved", "PutCatalogueStamp", "PutSmall"}
 				switch {
 				case large && way == "REST":
 					musts = append(musts, "blobs.AppendUpload", "blobs.CommitUpload")

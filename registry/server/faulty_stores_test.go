@@ -203,8 +203,8 @@ func (t faultyTx) AllVersions(yield func(registry.Version) error) error {
 func (t faultyTx) PackByFold(owner, fold string) (registry.Repository, error) {
 	return stepValue(t.f, "PackByFold", func() (registry.Repository, error) { return t.Tx.PackByFold(owner, fold) })
 }
-func (t faultyTx) RecipeHolder(d dialect.Dialect, id string) (registry.RecipeID, error) {
-	return stepValue(t.f, "RecipeHolder", func() (registry.RecipeID, error) { return t.Tx.RecipeHolder(d, id) })
+func (t faultyTx) ClientIDHolder(d dialect.Dialect, kind, id string) (registry.ClientID, error) {
+	return stepValue(t.f, "ClientIDHolder", func() (registry.ClientID, error) { return t.Tx.ClientIDHolder(d, kind, id) })
 }
 func (t faultyTx) Snapshots(d dialect.Dialect) ([]registry.Snapshot, error) {
 	return stepValue(t.f, "Snapshots", func() ([]registry.Snapshot, error) { return t.Tx.Snapshots(d) })
@@ -218,8 +218,16 @@ func (t faultyTx) EnsureRepository(r registry.Repository) error {
 func (t faultyTx) SetPackRepository(name, packName, fold, kind string) error {
 	return t.f.step("SetPackRepository", func() error { return t.Tx.SetPackRepository(name, packName, fold, kind) })
 }
-func (t faultyTx) TakeRecipeID(r registry.RecipeID) error {
-	return t.f.step("TakeRecipeID", func() error { return t.Tx.TakeRecipeID(r) })
+func (t faultyTx) TakeClientID(c registry.ClientID) error {
+	return t.f.step("TakeClientID", func() error { return t.Tx.TakeClientID(c) })
+}
+
+func (t faultyTx) PutShelved(v registry.Shelved) error {
+	return t.f.step("PutShelved", func() error { return t.Tx.PutShelved(v) })
+}
+
+func (t faultyTx) PutCatalogueStamp(d dialect.Dialect, part registry.CataloguePart, stamp string) error {
+	return t.f.step("PutCatalogueStamp", func() error { return t.Tx.PutCatalogueStamp(d, part, stamp) })
 }
 func (t faultyTx) LinkBlob(r string, d digest.Descriptor, at time.Time) error {
 	return t.f.step("LinkBlob", func() error { return t.Tx.LinkBlob(r, d, at) })

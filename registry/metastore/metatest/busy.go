@@ -69,10 +69,12 @@ func testOneRecipeHolder(t *testing.T, s registry.MetaStore) {
 	results := make([]error, 32)
 	together(32, func(i int) {
 		results[i] = s.Update(context.Background(), func(tx registry.Tx) error {
-			return tx.TakeRecipeID(registry.RecipeID{Dialect: "forge", ID: "verl/grpo", Pack: numbered("alice/p", i)})
+			return tx.TakeClientID(registry.ClientID{Dialect: "forge", Kind: "recipe", ID: "verl/grpo", Pack: numbered("alice/p", i)})
 		})
 	})
-	holder := view(t, s, func(tx registry.Tx) (registry.RecipeID, error) { return tx.RecipeHolder("forge", "verl/grpo") })
+	holder := view(t, s, func(tx registry.Tx) (registry.ClientID, error) {
+		return tx.ClientIDHolder("forge", "recipe", "verl/grpo")
+	})
 	for i, err := range results {
 		if won := holder.Pack == numbered("alice/p", i); won != (err == nil) || !won && registry.CodeOf(err) != registry.Conflict {
 			t.Errorf("pack %d: holds the id %t, got error %v", i, won, err)

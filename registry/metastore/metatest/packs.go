@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"testing"
 
-	"github.com/gatehouse-registry/gatehouse/admission/dialect"
 	"github.com/gatehouse-registry/gatehouse/digest"
 	"github.com/gatehouse-registry/gatehouse/registry"
 )
@@ -16,8 +14,6 @@ var packTests = map[string]func(*testing.T, registry.MetaStore){
 	"Versions":    testVersions,
 	"AllVersions": testAllVersions,
 	"Enable":      testEnable,
-	"RecipeIDs":   testRecipeIDs,
-	"Snapshots":   testSnapshots,
 	"Activations": testActivations,
 }
 
@@ -146,57 +142,6 @@ func testEnable(t *testing.T, s registry.MetaStore) {
 	set("alice/none", "", false, 0)
 	check(map[string]bool{"1": true, "2": true, "3": true})
 	same(t, "another pack", view(t, s, func(tx registry.Tx) (registry.Version, error) { return tx.Version("alice/other", "1") }), other)
-}
-
-func testRecipeIDs(t *testing.T, s registry.MetaStore) {
-	take := func(d dialect.Dialect, id, pack string) func(registry.Tx) error {
-		return func(tx registry.Tx) error { return tx.TakeRecipeID(registry.RecipeID{Dialect: d, ID: id, Pack: pack}) }
-	}
-	update(t, s, take(dialect.Forge, "verl/grpo", "alice/grpo"))
-	update(t, s, take(dialect.Forge, "verl/grpo", "alice/grpo"))
-	update(t, s, take(dialect.Forge, "nemo/Sft", "bob/sft"))
-	update(t, s, take(dialect.TunePlane, "verl/grpo", "carol/grpo"))
-	if err := fails(t, s, "taken recipe id", registry.Conflict, take(dialect.Forge, "verl/grpo", "bob/grpo")); err != nil && !strings.Contains(err.Error(), "alice/grpo") {
-		t.Errorf("the conflict does not name the holder: %v", err)
-	}
-	ids := func(d dialect.Dialect) []registry.RecipeID {
-		return view(t, s, func(tx registry.Tx) ([]registry.RecipeID, error) { return tx.RecipeIDs(d) })
-	}
-	grpo := registry.RecipeID{Dialect: dialect.Forge, ID: "verl/grpo", Pack: "alice/grpo"}
-	same(t, "recipe ids of forge", ids(dialect.Forge), []registry.RecipeID{{Dialect: dialect.Forge, ID: "nemo/Sft", Pack: "bob/sft"}, grpo})
-	same(t, "recipe ids of tuneplane", ids(dialect.TunePlane), []registry.RecipeID{{Dialect: dialect.TunePlane, ID: "verl/grpo", Pack: "carol/grpo"}})
-	holder := func(d dialect.Dialect, id string) func(registry.Tx) (registry.RecipeID, error) {
-		return func(tx registry.Tx) (registry.RecipeID, error) { return tx.RecipeHolder(d, id) }
-	}
-	same(t, "holder", view(t, s, holder(dialect.Forge, "verl/grpo")), grpo)
-	missing(t, s, "holder of a free id", registry.NotFound, holder(dialect.TunePlane, "nemo/Sft"))
-}
-
-func testSnapshots(t *testing.T, s registry.MetaStore) {
-	snapshot := func(release string, n int) registry.Snapshot {
-		return registry.Snapshot{Dialect: dialect.Forge, Release: release, Document: []byte("document " + release), ImportedBy: "root", ImportedAt: at(n)}
-	}
-	put := func(list ...registry.Snapshot) {
-		t.Helper()
-		for _, v := range list {
-			update(t, s, func(tx registry.Tx) error { return tx.PutSnapshot(v) })
-		}
-	}
-	list := func(d dialect.Dialect) []registry.Snapshot {
-		return view(t, s, func(tx registry.Tx) ([]registry.Snapshot, error) { return tx.Snapshots(d) })
-	}
-	first, second := snapshot("0.3.56", 1), snapshot("0.3.51", 2)
-	put(second, first)
-	same(t, "snapshots, newest import last", list(dialect.Forge), []registry.Snapshot{first, second})
-	first.Document, first.ImportedBy, first.ImportedAt = []byte{0, 255, '\n'}, "bob", at(3)
-	put(first)
-	same(t, "snapshots after a new import", list(dialect.Forge), []registry.Snapshot{second, first})
-	same(t, "snapshots of the other dialect", list(dialect.TunePlane), []registry.Snapshot(nil))
-	find := func(d dialect.Dialect, release string) func(registry.Tx) (registry.Snapshot, error) {
-		return func(tx registry.Tx) (registry.Snapshot, error) { return tx.Snapshot(d, release) }
-	}
-	same(t, "snapshot", view(t, s, find(dialect.Forge, "0.3.56")), first)
-	missing(t, s, "snapshot of the other dialect", registry.NotFound, find(dialect.TunePlane, "0.3.56"))
 }
 
 func testActivations(t *testing.T, s registry.MetaStore) {
