@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/gatehouse-registry/gatehouse/admission/lock"
 	"github.com/gatehouse-registry/gatehouse/admission/rule"
+	"github.com/gatehouse-registry/gatehouse/cli/project"
 	"github.com/gatehouse-registry/gatehouse/digest"
 	"github.com/gatehouse-registry/gatehouse/registry"
 )
@@ -73,6 +75,12 @@ func exitCode(err error) int {
 func codeOf(err error) registry.Code {
 	if code := registry.CodeOf(err); code != registry.Internal {
 		return code
+	}
+	if _, ok := errors.AsType[*project.Fault](err); ok {
+		return registry.Invalid
+	}
+	if _, ok := errors.AsType[*lock.Refused](err); ok {
+		return registry.Invalid
 	}
 	switch exitCode(err) {
 	case exitUsage:

@@ -10,39 +10,30 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/gatehouse-registry/gatehouse/admission/dialect"
 	"github.com/gatehouse-registry/gatehouse/admission/lock"
 	"github.com/gatehouse-registry/gatehouse/admission/name"
 	"github.com/gatehouse-registry/gatehouse/admission/pack"
 	"github.com/gatehouse-registry/gatehouse/admission/rule"
+	"github.com/gatehouse-registry/gatehouse/cli/project"
 	"github.com/gatehouse-registry/gatehouse/internal/durable"
 	"github.com/gatehouse-registry/gatehouse/registry"
 	"github.com/gatehouse-registry/gatehouse/registry/client"
 )
 
-// projectFlags say which project and experiment a command works on.
-type projectFlags struct{ dialect, exp string }
-
-func (f *projectFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.exp, "exp", "", "the experiment whose plugins.lock.json is written: NAME below experiments/, or a path in the project")
-	cmd.Flags().StringVar(&f.dialect, "dialect", "", "forge or tuneplane, where a folder is a project of both")
-	completeFlag(cmd, "dialect", dialectList())
+// pluginFlags say which project and experiment a command about plugins works on.
+type pluginFlags struct {
+	projectFlags
+	exp string
 }
 
-func (f projectFlags) project() (project, error) {
-	var d dialect.Dialect
-	if f.dialect != "" {
-		var err error
-		if d, err = dialect.Parse(f.dialect); err != nil {
-			return project{}, usageError{err}
-		}
-	}
-	return findProject(".", d)
+func (f *pluginFlags) add(cmd *cobra.Command) {
+	f.projectFlags.add(cmd)
+	cmd.Flags().StringVar(&f.exp, "exp", "", "the experiment whose plugins.lock.json is written: NAME below experiments/, or a path in the project")
 }
 
 // pluginInstall fetches a plugin into the project and locks it for an experiment.
 func (a app) pluginInstall() *cobra.Command {
-	var flags projectFlags
+	var flags pluginFlags
 	var warn []string
 	cmd := &cobra.Command{
 		Use: "install OWNER/NAME[@VERSION] [--exp EXPERIMENT]", Short: "Install a plugin into the project, and lock it for an experiment",
@@ -59,7 +50,7 @@ when the new one is whole. With --exp the version and its digest go into the exp
 			if err != nil {
 				return err
 			}
-			proj, err := flags.project()
+			proj, err := flags.project(a.env)
 			if err != nil {
 				return err
 			}
@@ -71,11 +62,11 @@ when the new one is whole. With --exp the version and its digest go into the exp
 	return cmd
 }
 
-func (a app) install(ctx context.Context, proj project, exp string, ref name.Ref, policy rule.Policy) error {
+func (a app) install(ctx context.Context, proj *project.Project, exp string, ref name.Ref, policy rule.Policy) error {
 	var locked pluginsLock
 	if exp != "" {
 		var err error
-		if locked, err = proj.openLock(exp); err != nil {
+		if locked, err = openPluginsLock(proj, exp); err != nil {
 			return err
 		}
 	}
@@ -91,8 +82,8 @@ func (a app) install(ctx context.Context, proj project, exp string, ref name.Ref
 		return err
 	}
 	owner, pack, _ := strings.Cut(p.ID, "/")
-	dir := proj.pluginDir(owner, pack)
-	if err := refuseLinks(proj.dir, dir); err != nil {
+	dir := proj.PluginDir(owner, pack)
+	if err := refuseLinks(proj.Root, dir); err != nil {
 		return err
 	}
 	if err := a.replace(ctx, c, p, dir, policy); err != nil {
@@ -112,13 +103,13 @@ func (a app) install(ctx context.Context, proj project, exp string, ref name.Ref
 }
 
 // installable says why a version has no place in the project.
-func installable(p published, proj project, exp string) error {
+func installable(p published, proj *project.Project, exp string) error {
 	kind := pack.Kind(p.Kind)
 	switch {
 	case !p.Enabled:
 		return registry.Errorf(registry.Disabled, "%s is disabled", p.ref())
-	case p.Dialect != proj.dialect:
-		return fmt.Errorf("%s is for %s, the project %s is of %s", p.ref(), p.Dialect, proj.dir, proj.dialect)
+	case p.Dialect != proj.Dialect:
+		return fmt.Errorf("%s is for %s, the project %s is of %s", p.ref(), p.Dialect, proj.Root, proj.Dialect)
 	case !kind.Executable():
 		return fmt.Errorf("%s is a %s pack: the platform reads it from the registry; nothing is installed into a project (fetch it with sf plugin pull)", p.ref(), kind)
 	case exp != "" && kind.Execution() != pack.RunsInJob:
@@ -180,7 +171,7 @@ func swap(stage, target string) error {
 
 // pluginRemove takes a plugin out of an experiment's lock.
 func (a app) pluginRemove() *cobra.Command {
-	var flags projectFlags
+	var flags pluginFlags
 	cmd := &cobra.Command{
 		Use: "remove OWNER/NAME --exp EXPERIMENT", Short: "Take a plugin out of an experiment's plugins.lock.json", Args: cobra.ExactArgs(1),
 		ValidArgsFunction: a.completePlugins,
@@ -194,11 +185,11 @@ stays, since other experiments may use it.`,
 			if flags.exp == "" {
 				return usagef("--exp is required: the experiment whose lock is changed")
 			}
-			proj, err := flags.project()
+			proj, err := flags.project(a.env)
 			if err != nil {
 				return err
 			}
-			locked, err := proj.openLock(flags.exp)
+			locked, err := openPluginsLock(proj, flags.exp)
 			if err != nil {
 				return err
 			}

@@ -28,7 +28,7 @@ func (a app) pluginNew() *cobra.Command {
 			if !ok {
 				return usagef("--kind: %.40q is none of %s", kindName, kindNames())
 			}
-			d, err := a.newDialect(dialectName)
+			d, err := a.chosenDialect(projectFlags{dialectName})
 			if err != nil {
 				return err
 			}
@@ -51,22 +51,6 @@ func (a app) pluginNew() *cobra.Command {
 	completeFlag(cmd, "kind", kindList())
 	completeFlag(cmd, "dialect", dialectList())
 	return cmd
-}
-
-// newDialect is the dialect of a new pack.
-func (a app) newDialect(flag string) (dialect.Dialect, error) {
-	if flag != "" {
-		d, err := dialect.Parse(flag)
-		if err != nil {
-			return "", usageError{err}
-		}
-		return d, nil
-	}
-	p, err := findProject(".", "")
-	if err == nil {
-		return p.dialect, nil
-	}
-	return dialect.Forge, nil
 }
 
 // makePack writes the files beside their place, checks them, and moves them there.

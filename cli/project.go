@@ -1,115 +1,113 @@
 package cli
 
 import (
-	"errors"
-	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
 
 	"github.com/gatehouse-registry/gatehouse/admission/dialect"
-	"github.com/gatehouse-registry/gatehouse/admission/limit"
 	"github.com/gatehouse-registry/gatehouse/admission/lock"
-	"github.com/gatehouse-registry/gatehouse/admission/name"
-	"github.com/gatehouse-registry/gatehouse/internal/durable"
-	"github.com/gatehouse-registry/gatehouse/registry"
+	"github.com/gatehouse-registry/gatehouse/cli/project"
 )
 
-// markers are the files that mark the folder of a project (recipes-and-locks.md 7).
-var markers = map[dialect.Dialect]string{dialect.Forge: "starforge.yaml", dialect.TunePlane: "tuneplane.yaml"}
+// projectFlags say which project a command works on.
+type projectFlags struct{ dialect string }
 
-// project is the user's project that commands work on.
-type project struct {
-	dir     string
-	dialect dialect.Dialect
+func (f *projectFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.dialect, "dialect", "", "forge or tuneplane, where a folder is a project of both")
+	completeFlag(cmd, "dialect", dialectList())
 }
 
-// findProject walks up from dir to the nearest folder with a marker. want narrows it to one dialect; "" takes the one
-// that is there, and asks when both are.
-func findProject(dir string, want dialect.Dialect) (project, error) {
-	at, err := filepath.Abs(dir)
+// project is the project that the current folder lies in, or that the dialect's environment variable names.
+func (f projectFlags) project(env *Env) (*project.Project, error) {
+	d, err := parseDialect(f.dialect)
 	if err != nil {
-		return project{}, err
+		return nil, err
 	}
-	for {
-		var found []dialect.Dialect
-		for _, d := range dialect.All {
-			info, err := os.Stat(filepath.Join(at, markers[d]))
-			if err == nil && info.Mode().IsRegular() && (want == "" || want == d) {
-				found = append(found, d)
-			}
-		}
-		switch {
-		case len(found) == 1:
-			return project{at, found[0]}, nil
-		case len(found) > 1:
-			return project{}, usagef("%s is a project of both dialects: choose one with --dialect", at)
-		case filepath.Dir(at) == at:
-			return project{}, registry.Errorf(registry.NotFound, "no project here: no %s or %s in %s or above", markers[dialect.Forge], markers[dialect.TunePlane], dir)
-		}
-		at = filepath.Dir(at)
-	}
+	return project.Find(".", project.Options{Dialect: d, Vars: env.Vars})
 }
 
-// pluginDir is where a pack is installed: by its name in forge, below its owner's folder in tuneplane (wire.md 4.4).
-func (p project) pluginDir(owner, pack string) string {
-	dir := filepath.Join(p.dir, p.dialect.Names().PluginsDir)
-	if p.dialect == dialect.TunePlane {
-		dir = filepath.Join(dir, owner)
+// chosenDialect is the flag's, else the project's, else forge.
+func (a app) chosenDialect(f projectFlags) (dialect.Dialect, error) {
+	d, err := parseDialect(f.dialect)
+	if d != "" || err != nil {
+		return d, err
 	}
-	return filepath.Join(dir, pack)
+	if p, err := f.project(a.env); err == nil {
+		return p.Dialect, nil
+	}
+	return dialect.Forge, nil
 }
 
-// experiment is the folder of an experiment: a path in the project, or a name below experiments/.
-func (p project) experiment(exp string) (string, error) {
-	path, err := name.ExpPath(exp)
+// completeExperiments offers the experiments of the project.
+func (a app) completeExperiments(_ *cobra.Command, args []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	const quiet = cobra.ShellCompDirectiveNoFileComp
+	p, err := projectFlags{}.project(a.env)
+	if err != nil || len(args) > 0 {
+		return nil, quiet
+	}
+	all, err := p.Experiments()
+	if err != nil {
+		return nil, quiet
+	}
+	var names []cobra.Completion
+	for _, e := range all {
+		if strings.HasPrefix(e.Name, prefix) {
+			names = append(names, e.Name)
+		}
+	}
+	return names, quiet
+}
+
+// completeMethods offers the methods that are known here.
+func (a app) completeMethods(_ *cobra.Command, args []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	const quiet = cobra.ShellCompDirectiveNoFileComp
+	d, err := a.chosenDialect(projectFlags{})
+	if err != nil || len(args) > 0 {
+		return nil, quiet
+	}
+	c, err := a.localCatalogue(d, releaseFlag{}.of(d))
+	if err != nil {
+		return nil, quiet
+	}
+	var names []cobra.Completion
+	for _, e := range c.Entries() {
+		if strings.HasPrefix(e.Name, prefix) {
+			names = append(names, e.Name)
+		}
+	}
+	return names, quiet
+}
+
+// parseDialect reads a flag; "" stays "".
+func parseDialect(flag string) (dialect.Dialect, error) {
+	if flag == "" {
+		return "", nil
+	}
+	d, err := dialect.Parse(flag)
 	if err != nil {
 		return "", usageError{err}
 	}
-	if filepath.Base(path) == path {
-		path = "experiments/" + path
-	}
-	dir := filepath.Join(p.dir, filepath.FromSlash(path))
-	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-		return "", registry.Errorf(registry.NotFound, "the project has no experiment %s", path)
-	}
-	return dir, nil
+	return d, nil
 }
 
 // pluginsLock is an experiment's plugins lock and where it lies.
 type pluginsLock struct {
 	lock.Plugins
-	path string
+	experiment *project.Experiment
+	path       string
 }
 
-// openLock reads an experiment's plugins lock; one that is not there is empty.
-func (p project) openLock(exp string) (pluginsLock, error) {
-	dir, err := p.experiment(exp)
+// openPluginsLock reads an experiment's plugins lock; one that is not there is empty.
+func openPluginsLock(p *project.Project, exp string) (pluginsLock, error) {
+	e, err := p.Experiment(exp)
 	if err != nil {
 		return pluginsLock{}, err
 	}
-	l := pluginsLock{lock.Plugins{Dialect: p.dialect}, filepath.Join(dir, lock.PluginsFile)}
-	src, err := readFile(l.path, limit.Document+1)
-	if errors.Is(err, fs.ErrNotExist) {
-		return l, nil
-	}
-	if err != nil {
-		return l, err
-	}
-	if l.Plugins, err = lock.ParsePlugins(src, p.dialect); err != nil {
-		return l, fmt.Errorf("%s: %w", l.path, err)
-	}
-	return l, nil
+	l, err := e.PluginsLock()
+	return pluginsLock{l, e, filepath.Join(e.Dir, lock.PluginsFile)}, err
 }
 
 // save writes the lock; an empty one has no file.
-func (l pluginsLock) save() error {
-	if len(l.Entries) == 0 {
-		return os.Remove(l.path)
-	}
-	text, err := l.Encode()
-	if err != nil {
-		return fmt.Errorf("%s: %w", l.path, err)
-	}
-	return durable.Replace(l.path, text, 0o644)
-}
+func (l pluginsLock) save() error { return l.experiment.WritePluginsLock(l.Plugins) }

@@ -23,7 +23,7 @@ func (e *Error) Error() string {
 		s = fmt.Sprintf("line %d, column %d: %s", e.Line, e.Column, s)
 	}
 	if e.Hint != "" {
-		s += "; " + e.Hint
+		s += ". " + e.Hint
 	}
 	return s
 }

@@ -65,7 +65,7 @@ func ParsePlugins(src []byte, d dialect.Dialect) (Plugins, error) {
 	}
 	want := d.Names().PluginsLock
 	if got := doc.Get(keyAPIVersion); got == nil || got.Kind != pyvalue.Str || got.Text != want {
-		return p, errorAt(cmp.Or(got, doc), keyAPIVersion, "remove the file and install the plugins again", "the apiVersion is %s, expected %q", shown(got), want)
+		return p, errorAt(cmp.Or(got, doc), keyAPIVersion, "Remove the file and install the plugins again.", "found %s, expected %q", shown(got), want)
 	}
 	list := doc.Get(keyPlugins)
 	if !list.Truthy() {
@@ -130,7 +130,7 @@ func parsePlugin(item *pyvalue.Value, field string) (Plugin, error) {
 func shown(v *pyvalue.Value) string {
 	switch {
 	case v == nil:
-		return "missing"
+		return "nothing"
 	case v.Kind == pyvalue.Str:
 		return fmt.Sprintf("%.100q", v.Text)
 	}

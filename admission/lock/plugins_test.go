@@ -142,8 +142,8 @@ func TestRefusals(t *testing.T) {
 		"all missing":     {head + `[{"id": "a/b", "version": "1", "digest": "d"}, {}]}`, "plugins[1]: missing or empty: id, version, digest"},
 		"entry is null":   {head + `[null]}`, "plugins[0]: must be an object"},
 		"number as list":  {head + `7}`, "plugins: must be a list, found int"},
-		"other dialect":   {`{"apiVersion": "tuneplane/plugins-lock/v1"}`, `the apiVersion is "tuneplane/plugins-lock/v1"`},
-		"version as list": {`{"apiVersion": ["forge/plugins-lock/v1"]}`, "the apiVersion is list"},
+		"other dialect":   {`{"apiVersion": "tuneplane/plugins-lock/v1"}`, `apiVersion: found "tuneplane/plugins-lock/v1", expected "forge`},
+		"version as list": {`{"apiVersion": ["forge/plugins-lock/v1"]}`, "apiVersion: found list"},
 		"deep":            {head + strings.Repeat("[", 20_000), "deep"},
 	} {
 		_, err := ParsePlugins([]byte(test.src), dialect.Forge)

@@ -101,7 +101,7 @@ func ParseRecipe(src []byte, d dialect.Dialect) (*Recipe, error) {
 	api := doc.Get(keyAPIVersion)
 	reads := ReadsRecipe(d)
 	if !slices.Contains(reads, api.TextOf()) {
-		return nil, errorAt(cmp.Or(api, doc), keyAPIVersion, "make the lock anew with sf new, or use a client that reads it",
+		return nil, errorAt(cmp.Or(api, doc), keyAPIVersion, "Make the experiment anew with sf new, or use a client that reads this lock.",
 			"found %s, expected %q", shown(api), reads[0])
 	}
 	r := &Recipe{APIVersion: api.TextOf(), places: map[string]*pyvalue.Value{fieldAPIVersion: api}}

@@ -2,6 +2,8 @@ package lock
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/gatehouse-registry/gatehouse/admission/catalogue"
@@ -132,4 +134,38 @@ func At(config *pyvalue.Value, path string) (v *pyvalue.Value, ok bool) {
 		config = config.Get(segment)
 	}
 	return config, true
+}
+
+// DiffBindings lists the bindings in which two locks differ, by name, as "params.<name>" and "entrypoint". A binding that
+// one lock does not record is "" there.
+func DiffBindings(old, next *Recipe) []Change {
+	was, now := old.bindings(), next.bindings()
+	var changes []Change
+	for _, name := range slices.Sorted(maps.Keys(merged(was, now))) {
+		if was[name] != now[name] {
+			changes = append(changes, Change{Field: name, Locked: was[name], Current: now[name]})
+		}
+	}
+	return changes
+}
+
+func merged(a, b map[string]string) map[string]string {
+	all := maps.Clone(a)
+	maps.Copy(all, b)
+	return all
+}
+
+// bindings are a lock's bindings as texts.
+func (r *Recipe) bindings() map[string]string {
+	texts := make(map[string]string)
+	if r == nil || r.Bindings == nil {
+		return texts
+	}
+	for _, p := range r.Bindings.Params {
+		texts["params."+p.Name] = p.Path + " (" + p.Type + ")"
+	}
+	if e := r.Bindings.Entrypoint; e != nil {
+		texts["entrypoint"] = e.Kind + ":" + e.Value
+	}
+	return texts
 }

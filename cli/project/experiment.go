@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/gatehouse-registry/gatehouse/admission/dialect"
 	"github.com/gatehouse-registry/gatehouse/admission/lock"
 	"github.com/gatehouse-registry/gatehouse/admission/pyvalue"
 	"github.com/gatehouse-registry/gatehouse/internal/durable"
@@ -148,6 +149,15 @@ func (p *Project) below(abs string) (rel string, ok bool) {
 		return "", false
 	}
 	return filepath.ToSlash(rel), true
+}
+
+// PluginDir is where a plugin is installed: by its name in forge, below its owner's folder in tuneplane (wire.md 4.4).
+func (p *Project) PluginDir(owner, pack string) string {
+	dir := filepath.Join(p.Root, p.Dialect.Names().PluginsDir)
+	if p.Dialect == dialect.TunePlane {
+		dir = filepath.Join(dir, owner)
+	}
+	return filepath.Join(dir, pack)
 }
 
 // Experiments lists the folders below experiments/, sorted by name.

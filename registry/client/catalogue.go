@@ -1,0 +1,38 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+
+	"github.com/gatehouse-registry/gatehouse/admission/catalogue"
+	"github.com/gatehouse-registry/gatehouse/admission/dialect"
+)
+
+// For is the client as one of a dialect and client release: what the server shows and how it decides follows from it. ""
+// leaves the release to the server.
+func (c *Client) For(d dialect.Dialect, release string) *Client {
+	other := *c
+	other.opt.Client = d.Names().Client
+	if release != "" {
+		other.opt.Client += "@" + release
+	}
+	return &other
+}
+
+// Catalogue is what a client of the dialect (see For) can submit, with all facts. answer is the server's own document, which
+// catalogue.ParseAnswer reads again.
+func (c *Client) Catalogue(ctx context.Context, d dialect.Dialect) (all *catalogue.Catalogue, answer []byte, err error) {
+	res, err := c.send(ctx, request{method: http.MethodGet, path: "/api/recipes", query: url.Values{"facts": {"1"}}})
+	if err != nil {
+		return nil, nil, err
+	}
+	defer res.Body.Close()
+	if answer, err = io.ReadAll(io.LimitReader(res.Body, catalogue.MaxAnswer+1)); err != nil {
+		return nil, nil, fmt.Errorf("GET /api/recipes: %w", err)
+	}
+	all, err = catalogue.ParseAnswer(answer, d)
+	return all, answer, err
+}
