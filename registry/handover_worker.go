@@ -78,6 +78,7 @@ func (w *handoverWorker) run(ctx context.Context) {
 	tries, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	var flying sync.WaitGroup
+	w.releaseDead(ctx)
 	for ctx.Err() == nil {
 		rows, err := w.claim(ctx, cap(w.slots)-len(w.slots))
 		if err != nil && ctx.Err() == nil && CodeOf(err) != Unavailable && CodeOf(err) != Denied {
@@ -98,6 +99,21 @@ func (w *handoverWorker) run(ctx context.Context) {
 	timer := time.AfterFunc(handoverGrace, end)
 	defer timer.Stop()
 	flying.Wait()
+}
+
+// releaseDead lets go of what a process held that is known to be dead (Deps.Alone). Where that fails its leases end by themselves.
+func (w *handoverWorker) releaseDead(ctx context.Context) {
+	if !w.s.upkeep.alone {
+		return
+	}
+	n := 0
+	err := w.s.meta.Update(ctx, func(tx Tx) (err error) {
+		n, err = tx.ReleaseHandovers(w.target.Name)
+		return err
+	})
+	if err != nil || n > 0 {
+		w.s.log.WarnContext(ctx, "hand-over: tries of a process that died are made again", "target", w.target.Name, "count", n, "err", err)
+	}
 }
 
 // wait waits until there may be something to do.

@@ -176,19 +176,37 @@ func (s *Service) storePackage(ctx context.Context, p auth.Principal, u PackageU
 	if rec.size != u.Want.Size {
 		return u, Errorf(DigestInvalid, "job package: it has %d bytes, announced were %d", rec.size, u.Want.Size)
 	}
+	if err := s.verifyReceived(ctx, rec, u.Want); err != nil {
+		return u, err
+	}
 	pkg, err := s.checkPackage(ctx, p, rec)
 	if err != nil {
 		return u, err
 	}
 	stored, err := s.keep(ctx, rec, u.Want.Digest)
-	if mismatch, ok := errors.AsType[*digest.MismatchError](err); ok {
-		err = Errorf(DigestInvalid, "job package: %w", mismatch)
-	}
 	if err != nil {
 		return u, err
 	}
 	u.Stored, u.Experiment = true, pkg.Experiment
 	return u, s.commitContent(ctx, []content{stored}, func(tx Tx) error { return tx.MarkPackageStored(u.ID, u.Experiment) })
+}
+
+// verifyReceived compares what was received with its digest before it is judged: bytes that were damaged on the way are no fault
+// of the package. Errors: DigestInvalid.
+func (s *Service) verifyReceived(ctx context.Context, rec received, want digest.Descriptor) error {
+	b, err := s.open(ctx, rec)
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, b); err != nil {
+		return err
+	}
+	if got := digest.FromHash(digest.SHA256, h); got != want.Digest {
+		return Errorf(DigestInvalid, "job package: %w", &digest.MismatchError{Want: want.Digest, Got: got, WantSize: want.Size, GotSize: rec.size})
+	}
+	return nil
 }
 
 // leasedUpload finds a lease for who holds its token.

@@ -224,6 +224,7 @@ type HandoverTx interface {
 	DueHandovers(target string, now time.Time, limit int) ([]Handover, error) // that may be tried now, the longest due first; see below
 	UpdateHandover(Handover) error                                            // all but what names it and CreatedAt; ErrNotFound
 	HandoverCounts() ([]HandoverCount, error)                                 // of pending and dead rows, by target and state
+	ReleaseHandovers(target string) (int, error)                              // nobody holds a row of the target any more; how many were held
 	// A row may be tried while it is pending, due, and not held. A cancellation waits until the admission that came before it is no
 	// longer pending nor held, so that a target never hears them the other way round.
 }

@@ -100,3 +100,9 @@ func (t *tx) HandoverCounts() ([]registry.HandoverCount, error) {
 		return c, err
 	}, `SELECT target, state, COUNT(*), MIN(created_at) FROM handovers WHERE state IN ('pending', 'dead') GROUP BY target, state ORDER BY target, state`)
 }
+
+// ReleaseHandovers implements registry.HandoverTx.
+func (t *tx) ReleaseHandovers(target string) (int, error) {
+	n, err := t.exec(`UPDATE handovers SET holder = '', lease_until = 0 WHERE target = $1 AND holder <> ''`, target)
+	return int(n), err
+}

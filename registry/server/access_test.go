@@ -7,16 +7,20 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gatehouse-registry/gatehouse/admission/dialect"
 	"github.com/gatehouse-registry/gatehouse/digest"
+	"github.com/gatehouse-registry/gatehouse/registry"
 	"github.com/gatehouse-registry/gatehouse/registry/api/wire"
 	"github.com/gatehouse-registry/gatehouse/registry/auth"
+	"github.com/gatehouse-registry/gatehouse/registry/handover"
 	"github.com/gatehouse-registry/gatehouse/registry/oci"
 	"github.com/gatehouse-registry/gatehouse/registry/server"
 )
@@ -91,7 +95,13 @@ type matrix struct {
 }
 
 func startMatrix(t *testing.T) *matrix {
-	g := startGatehouse(t, func(s *setup) { s.config.AnonymousRead = []string{"alice/o/**"} })
+	nowhere := handover.Directory{Path: filepath.Join(t.TempDir(), "nothing")} // so that there is always something to retry
+	g := startGatehouse(t, func(s *setup) {
+		s.config.AnonymousRead = []string{"alice/o/**"}
+		s.change = func(d *registry.Deps) {
+			d.Handover = []registry.HandoverTarget{{Name: "platform", To: nowhere, Timeout: time.Minute, GiveUp: time.Hour}}
+		}
+	})
 	m := &matrix{gatehouse: g, manifests: map[string]string{}, layers: map[string]string{}, forge: jobSpec(t, dialect.Forge, "a"), tun: jobSpec(t, dialect.TunePlane, "a")}
 	g.addAccount("rita", auth.Viewer)
 	g.robot("alice", "pull", scope("alice/**", auth.Pull))
@@ -209,6 +219,11 @@ func (m *matrix) record(name, n string) string {
 	switch name {
 	case "job":
 		return m.submitted("alice", m.forge)
+	case "packed":
+		_, r := m.sendAs("alice", dialect.Forge, m.forge)
+		var job wire.Submitted
+		r.want(m.tb, http.StatusOK).into(m.tb, &job)
+		return job.RunID
 	case "token":
 		return tokenOfAlice(m.gatehouse, n)
 	case "package":

@@ -20,12 +20,33 @@ func shippedRecipe(tb testing.TB, d dialect.Dialect) catalogue.Entry {
 		tb.Fatalf("no catalogue of %s", d)
 	}
 	for _, e := range c.Entries() {
-		if e.Framework != "custom" && len(e.Versions) > 0 && len(e.Plugins) == 0 {
+		if e.Framework != "custom" && len(e.Versions) > 0 && len(e.Plugins) == 0 && !needsParams(e) {
 			return e
 		}
 	}
 	tb.Fatalf("%s ships no recipe", d)
 	return catalogue.Entry{}
+}
+
+// needsParams reports whether the recipe has parameters that a job must set.
+func needsParams(e catalogue.Entry) bool {
+	if e.Params == nil {
+		return false
+	}
+	for _, p := range e.Params.All() {
+		if p.Required {
+			return true
+		}
+	}
+	return false
+}
+
+// jobPackage is what a client packs for the experiment of a jobSpec.
+func jobPackage(tb testing.TB, exp string) string {
+	tb.Helper()
+	return string(archiveOf(tb, map[string]string{
+		"experiments/" + exp + "/config.yaml": "x: 1\n", "experiments/" + exp + "/src/train.py": "pass\n", "common/util.py": "", "configs/base.yaml": "{}\n",
+	}))
 }
 
 // plugin is an entry of spec.plugins.

@@ -30,7 +30,7 @@ func packIn(d dialect.Dialect, name, version, more string) map[string]string {
 func (g *gatehouse) sendAs(as string, d dialect.Dialect, spec string) (string, reply) {
 	g.tb.Helper()
 	if d == dialect.Forge {
-		return "/api/jobs", g.do(call{as: as, method: "POST", path: "/api/jobs", body: []byte("package"), header: map[string]string{"X-Forge-Meta": `{"profile": "h200", "spec": ` + spec + `}`}})
+		return "/api/jobs", g.do(call{as: as, method: "POST", path: "/api/jobs", body: []byte(jobPackage(g.tb, "a")), header: map[string]string{"X-Forge-Meta": `{"profile": "h200", "spec": ` + spec + `}`}})
 	}
 	r := g.do(call{as: as, method: "POST", path: "/api/submissions/previews", body: []byte(previewBody(spec))})
 	if r.status != http.StatusOK {
@@ -139,7 +139,7 @@ func TestForgeHeader(t *testing.T) {
 		latin1 = append(latin1, byte(r))
 	}
 	var job wire.Submitted
-	g.do(call{as: "alice", method: "POST", path: "/api/jobs", body: []byte("the package"), header: map[string]string{"X-Forge-Meta": string(latin1)}}).want(t, 200).into(t, &job)
+	g.do(call{as: "alice", method: "POST", path: "/api/jobs", body: []byte(jobPackage(t, "a")), header: map[string]string{"X-Forge-Meta": string(latin1)}}).want(t, 200).into(t, &job)
 	if job.GPUs != 8 || !job.Queued || job.RunID == "" || job.Warnings == nil {
 		t.Errorf("%+v", job)
 	}
@@ -148,7 +148,7 @@ func TestForgeHeader(t *testing.T) {
 	}
 	var row wire.Job
 	g.get("alice", "/api/jobs/"+job.RunID).want(t, 200).into(t, &row)
-	if row.Package != digest.FromBytes([]byte("the package")).String() || row.Exp != "experiments/a" || row.Owner != "alice" {
+	if row.Package != digest.FromBytes([]byte(jobPackage(t, "a"))).String() || row.Exp != "experiments/a" || row.Owner != "alice" {
 		t.Errorf("%+v", row)
 	}
 	for what, meta := range map[string]string{
@@ -232,16 +232,17 @@ func TestTuneplaneSubmission(t *testing.T) {
 	p := g.published("alice", tuneplaneAlgorithm("tuned", "1.0.0"))
 	spec := jobSpec(t, dialect.TunePlane, "a", pinned(p))
 
-	u := g.startPackage("alice", "package")
-	g.putPackage("alice", upload{u.ID, "other"}, "package").refused(t, "/api/", 403)
-	g.putPackage("alice", u, "packagf").refused(t, "/api/", 400)
-	g.putPackage("alice", u, "longer package").refused(t, "/api/", 400)
-	g.putPackage("alice", u, "pack").refused(t, "/api/", 400)
-	g.putPackage("bob", u, "package").refused(t, "/api/", 404)
+	content := jobPackage(t, "a")
+	u := g.startPackage("alice", content)
+	g.putPackage("alice", upload{u.ID, "other"}, content).refused(t, "/api/", 403)
+	g.putPackage("alice", u, strings.Replace(content, content[20:21], string(content[20]+1), 1)).refused(t, "/api/", 400)
+	g.putPackage("alice", u, content+"more").refused(t, "/api/", 400)
+	g.putPackage("alice", u, content[:4]).refused(t, "/api/", 400)
+	g.putPackage("bob", u, content).refused(t, "/api/", 404)
 	withSource := previewBody(spec, `,"source":{"upload":"`+u.ID+`"}`)
 	g.do(call{as: "alice", method: "POST", path: "/api/submissions/previews", body: []byte(withSource)}).refused(t, "/api/", 409)
-	source := g.putPackage("alice", u, "package").want(t, 200).body
-	g.putPackage("alice", u, "package").want(t, 200)
+	source := g.putPackage("alice", u, content).want(t, 200).body
+	g.putPackage("alice", u, content).want(t, 200)
 
 	withSource = previewBody(spec, `,"source":`+string(source))
 	var pv preview
@@ -263,7 +264,7 @@ func TestTuneplaneSubmission(t *testing.T) {
 		}
 	}
 	jobs := g.jobs("alice")
-	if len(jobs) != 1 || jobs[0].Package != digest.FromBytes([]byte("package")).String() || jobs[0].Dialect != dialect.TunePlane {
+	if len(jobs) != 1 || jobs[0].Package != digest.FromBytes([]byte(content)).String() || jobs[0].Dialect != dialect.TunePlane {
 		t.Fatalf("jobs %+v", jobs)
 	}
 	if stored := g.get("alice", "/api/jobs/"+jobs[0].RunID+"/spec").want(t, 200).body; !jsonEqual(t, stored, pv.Resolved.Spec) {

@@ -120,6 +120,20 @@ func testDueHandovers(t *testing.T, s registry.MetaStore) {
 	two.LeaseUntil = at(40)
 	change(two)
 	same(t, "a held one is nobody else's", due("t", 39, -1), []registry.Handover{cancel})
+	one.Holder, two.Holder = "a", "b"
+	change(one)
+	change(two)
+	for _, want := range []int{2, 0} {
+		update(t, s, func(tx registry.Tx) error {
+			n, err := tx.ReleaseHandovers("t")
+			if n != want {
+				t.Errorf("released %d rows, want %d", n, want)
+			}
+			return err
+		})
+	}
+	two.Holder, two.LeaseUntil = "", time.Time{}
+	same(t, "a released one is anybody's", due("t", 39, -1), []registry.Handover{cancel, two})
 	two.State, two.LeaseUntil = registry.HandoverDead, time.Time{}
 	change(two)
 	same(t, "a dead one is never due", due("t", 100, -1), []registry.Handover{cancel})
