@@ -127,6 +127,7 @@ type Shelved struct {
 	PackName      string
 	Kind          string
 	Content       digest.Digest
+	Tree          digest.Digest
 	Recipe        string          // the recipe's id
 	Alias         string          // its other spelling
 	RecipeVersion string          // as the document has it

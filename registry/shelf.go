@@ -50,7 +50,8 @@ func shelve(tx Tx, v Version) (bool, error) {
 		return false, err
 	}
 	row := Shelved{
-		Dialect: v.Dialect, Repository: v.Repository, Version: v.Version, Owner: v.Owner, PackName: v.PackName, Kind: v.Kind, Content: v.Content,
+		Dialect: v.Dialect, Repository: v.Repository, Version: v.Version, Owner: v.Owner, PackName: v.PackName, Kind: v.Kind,
+		Content: v.Content, Tree: v.Tree,
 	}
 	if v.Kind == string(pack.KindRecipe) {
 		e, err := entryOf(v)

@@ -117,7 +117,7 @@ func (a *API) ListExtensions(c *gin.Context) error {
 	}
 	list := wire.ExtensionList{Extensions: make([]wire.ExtensionRow, len(shelf))}
 	for i, v := range shelf {
-		list.Extensions[i] = wire.ExtensionRow{ID: v.ID(), Kind: v.Kind, Version: v.Version, Digest: v.Content, Enabled: true}
+		list.Extensions[i] = wire.ExtensionRow{ID: v.ID(), Kind: v.Kind, Version: v.Version, Digest: v.Content, Enabled: true, TreeDigest: v.Tree}
 	}
 	c.JSON(http.StatusOK, list)
 	return nil

@@ -242,6 +242,10 @@ func (t *tx) LostTags(limit int) ([]registry.Tag, error) {
 		(SELECT 1 FROM manifests m WHERE m.repository = t.repository AND m.digest = t.digest) ORDER BY repository, name LIMIT $1`, atMost(limit))
 }
 
+// everyVersion are the versions of packs and of suites alike.
+const everyVersion = `(SELECT owner, pack_name, version, seq, repository, manifest FROM versions
+	UNION ALL SELECT owner, name, version, seq, repository, manifest FROM suite_versions)`
+
 // LostVersions implements registry.CollectionTx.
 func (t *tx) LostVersions(limit int) ([]string, error) {
 	return all(t, text, `SELECT v.owner || '/' || v.pack_name || '@' || v.version || CASE
@@ -250,7 +254,7 @@ func (t *tx) LostVersions(limit int) ([]string, error) {
 			WHEN m.digest IS NULL THEN ': its manifest ' || v.manifest || ' is not in the repository'
 			WHEN t.digest IS NULL THEN ': its tag is missing'
 			ELSE ': its tag points at ' || t.digest || ', the version is ' || v.manifest END
-		FROM versions v LEFT JOIN ledger l ON l.seq = v.seq AND l.repository = v.repository AND l.version = v.version
+		FROM `+everyVersion+` v LEFT JOIN ledger l ON l.seq = v.seq AND l.repository = v.repository AND l.version = v.version
 			LEFT JOIN manifests m ON m.repository = v.repository AND m.digest = v.manifest
 			LEFT JOIN tags t ON t.repository = v.repository AND t.name = v.version
 		WHERE l.seq IS NULL OR l.manifest <> v.manifest OR m.digest IS NULL OR t.digest IS NULL OR t.digest <> v.manifest

@@ -10,13 +10,13 @@ import (
 )
 
 const (
-	shelfHead    = `dialect, repository, version, owner, pack_name, kind, content, recipe, alias, recipe_version, recipe_digest`
+	shelfHead    = `dialect, repository, version, owner, pack_name, kind, content, tree, recipe, alias, recipe_version, recipe_digest`
 	shelfColumns = shelfHead + `, entry`
 	shelfBrief   = shelfHead + `, NULL`
 )
 
 func scanShelved(r row) (v registry.Shelved, err error) {
-	err = r.Scan(&v.Dialect, &v.Repository, &v.Version, &v.Owner, &v.PackName, &v.Kind, digestColumn{&v.Content},
+	err = r.Scan(&v.Dialect, &v.Repository, &v.Version, &v.Owner, &v.PackName, &v.Kind, digestColumn{&v.Content}, digestColumn{&v.Tree},
 		&v.Recipe, &v.Alias, &v.RecipeVersion, &v.RecipeDigest, (*[]byte)(&v.Entry))
 	return v, err
 }
@@ -39,11 +39,11 @@ func (t *tx) PutCatalogueStamp(d dialect.Dialect, part registry.CataloguePart, s
 
 // PutShelved implements registry.CatalogueTx.
 func (t *tx) PutShelved(v registry.Shelved) error {
-	_, err := t.exec(`INSERT INTO shelf (`+shelfColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+	_, err := t.exec(`INSERT INTO shelf (`+shelfColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
 		ON CONFLICT (dialect, repository) DO UPDATE SET version = excluded.version, owner = excluded.owner, pack_name = excluded.pack_name,
-		kind = excluded.kind, content = excluded.content, recipe = excluded.recipe, alias = excluded.alias,
+		kind = excluded.kind, content = excluded.content, tree = excluded.tree, recipe = excluded.recipe, alias = excluded.alias,
 		recipe_version = excluded.recipe_version, recipe_digest = excluded.recipe_digest, entry = excluded.entry`,
-		string(v.Dialect), v.Repository, v.Version, v.Owner, v.PackName, v.Kind, v.Content.String(),
+		string(v.Dialect), v.Repository, v.Version, v.Owner, v.PackName, v.Kind, v.Content.String(), v.Tree.String(),
 		v.Recipe, v.Alias, v.RecipeVersion, v.RecipeDigest, []byte(v.Entry))
 	return t.named(err, noVersion(v.Repository, v.Version))
 }

@@ -17,6 +17,8 @@ type ExtensionRow struct {
 	Version string        `json:"version"`
 	Digest  digest.Digest `json:"digest"` // content
 	Enabled bool          `json:"enabled"`
+
+	TreeDigest digest.Digest `json:"tree_digest"` // for our own client, which compares both
 }
 
 // ExtensionList is the answer of GET /api/extensions. It is never less than all: a client deletes what is not listed.

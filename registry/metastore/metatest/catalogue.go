@@ -55,7 +55,7 @@ func testClientIDs(t *testing.T, s registry.MetaStore) {
 
 // shelved is a version on the shelf, of a recipe when there is an id.
 func shelved(v registry.Version, recipe string) registry.Shelved {
-	row := registry.Shelved{Dialect: v.Dialect, Repository: v.Repository, Version: v.Version, Owner: v.Owner, PackName: v.PackName, Kind: "prompt", Content: v.Content}
+	row := registry.Shelved{Dialect: v.Dialect, Repository: v.Repository, Version: v.Version, Owner: v.Owner, PackName: v.PackName, Kind: "prompt", Content: v.Content, Tree: v.Tree}
 	if recipe != "" {
 		row.Kind, row.Recipe, row.RecipeVersion, row.RecipeDigest, row.Entry = "recipe", recipe, "1 "+v.Version, sum(recipe).String(), []byte(`{"name":"`+recipe+`"}`)
 		row.Alias = strings.Replace(recipe, "/", "/"+v.Owner+".", 1)

@@ -11,6 +11,7 @@ CREATE TABLE shelf (
     pack_name      TEXT COLLATE "C" NOT NULL,
     kind           TEXT COLLATE "C" NOT NULL,
     content        TEXT COLLATE "C" NOT NULL,
+    tree           TEXT COLLATE "C" NOT NULL,
     recipe         TEXT COLLATE "C" NOT NULL,
     alias          TEXT COLLATE "C" NOT NULL,
     recipe_version TEXT COLLATE "C" NOT NULL,

@@ -11,6 +11,7 @@ CREATE TABLE shelf (
     pack_name      TEXT NOT NULL,
     kind           TEXT NOT NULL,
     content        TEXT NOT NULL,
+    tree           TEXT NOT NULL,
     recipe         TEXT NOT NULL,
     alias          TEXT NOT NULL,
     recipe_version TEXT NOT NULL,

@@ -1,0 +1,108 @@
+package catalogue
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/gatehouse-registry/gatehouse/admission/dialect"
+	"github.com/gatehouse-registry/gatehouse/admission/pyjson"
+)
+
+// stepOf says at which step the real client stopped, by what it says.
+func stepOf(t *testing.T, text string) string {
+	t.Helper()
+	for _, s := range []struct{ prefix, step string }{
+		{"The Console recipe catalog apiVersion", StepAPIVersion}, {"The Console JobSpec contract", StepContract},
+		{"The core handshake", StepCore}, {"The core version is incompatible: server=", StepCore},
+		{"The core version is incompatible: catalog.core", StepCore}, {"Invalid core compatibility declaration catalog.core", StepCore},
+		{"The core version is incompatible: recipe.", StepRequires}, {"Invalid core compatibility declaration recipe.", StepRequires},
+		{"The Console recipe catalog has no recipes", StepRecipes}, {"The Console recipe catalog holds", StepRecipes},
+		{"The Console recipe catalog digest", StepDigest}, {"The Console has not enabled", StepRecipe}, {"The exact contract", StepExact},
+		{"The Console has not published", StepVersion}, {"The Console catalog has no runtime", StepVariant}, {"The Console runtime_id", StepRuntimeID},
+	} {
+		if strings.HasPrefix(text, s.prefix) {
+			return s.step
+		}
+	}
+	t.Fatalf("no step says %q", text)
+	return ""
+}
+
+// Our own client makes the handshake of the real ones: the same verdict, at the same step.
+func TestHandshakeVectors(t *testing.T) {
+	var file struct {
+		Vectors []struct {
+			ID    string
+			Input struct {
+				Dialect     string
+				CoreVersion string `json:"core_version"`
+				Spec        struct {
+					Spec struct {
+						Recipe    struct{ Name, Version, Digest string }
+						Framework struct {
+							Kind, Version string
+							RuntimeID     string `json:"runtime_id"`
+						}
+					}
+				}
+				Catalogue json.RawMessage
+			}
+			Expect struct {
+				OK    bool
+				Error struct{ Text string }
+				Crash string
+			}
+		}
+	}
+	readFacts(t, "handshake-vectors.json", &file)
+	for _, v := range file.Vectors {
+		d := dialect.Forge
+		if v.Input.Dialect == "tuneplane" {
+			d = dialect.TunePlane
+		}
+		answer, report := pyjson.Load(v.Input.Catalogue, pyjson.Options{})
+		if !report.OK() {
+			t.Fatal(report.Violations)
+		}
+		spec := v.Input.Spec.Spec
+		err := VerifyAnswer(answer, d, v.Input.CoreVersion, Claim{
+			Recipe: spec.Recipe.Name, Version: spec.Recipe.Version, Digest: spec.Recipe.Digest,
+			Kind: spec.Framework.Kind, FrameworkVersion: spec.Framework.Version, RuntimeID: spec.Framework.RuntimeID,
+		})
+		refused, _ := errors.AsType[*HandshakeError](err)
+		switch {
+		case v.Expect.OK && err != nil:
+			t.Errorf("%s: %v; the client accepts", v.ID, err)
+		case !v.Expect.OK && refused == nil:
+			t.Errorf("%s: accepted (%v); the client says %q", v.ID, err, v.Expect.Error.Text)
+		case !v.Expect.OK && v.Expect.Crash == "" && refused.Step != stepOf(t, v.Expect.Error.Text):
+			t.Errorf("%s: stopped at %s, %v; the client says %q", v.ID, refused.Step, err, v.Expect.Error.Text)
+		}
+	}
+	t.Logf("handshake: %d agree, 0 differ on purpose", len(file.Vectors))
+}
+
+// What Gatehouse answers passes the handshake of a client of each known release, for every recipe and framework version,
+// with packs in the catalogue or without.
+func TestOwnAnswersPassTheHandshake(t *testing.T) {
+	for file, c := range releases(t) {
+		all, _ := c.WithPacks([]Entry{packed("verl/alpha", "alice"), packed("trl/zeta", "bob")})
+		for _, facts := range []bool{false, true} {
+			src := must(json.Marshal(all.Answer(facts)))
+			answer, report := pyjson.Load(src, pyjson.Options{})
+			if !report.OK() {
+				t.Fatal(report.Violations)
+			}
+			for _, e := range all.Entries() {
+				for _, v := range e.Versions {
+					claim := Claim{Recipe: e.Name, Version: e.Version, Digest: e.Digest, Kind: e.Framework, FrameworkVersion: v.Version, RuntimeID: v.RuntimeID}
+					if err := VerifyAnswer(answer, c.Dialect(), c.Release(), claim); err != nil {
+						t.Errorf("%s %s %s: %v", file, e.Name, v.Version, err)
+					}
+				}
+			}
+		}
+	}
+}
