@@ -70,10 +70,12 @@ func Find(ctx context.Context, p Project) (List, rule.Report, error) {
 	if err != nil {
 		return f.list, f.report, err
 	}
+	names = slices.DeleteFunc(names, func(n listed) bool { return isDocument(n.path) })
+	if len(names) > limit.JobFiles {
+		f.bad("submit.package.size", fullest(names), "the package would hold %d files, expected at most %d; most of them lie here", len(names), limit.JobFiles)
+		return f.list, f.report, nil
+	}
 	for _, n := range names {
-		if isDocument(n.path) {
-			continue
-		}
 		if looksSecret(n.path) {
 			f.bad("submit.package.secret", n.path, "the name looks like that of a secret, expected none in a job package")
 			continue
@@ -215,13 +217,11 @@ func (f *finder) judge() {
 	switch bound := f.project.MaxWalk; {
 	case len(f.report.Violations) > 0:
 	case len(members) == 0:
-		f.bad("submit.package.empty", "", "no file below %s is to be packed", strings.Join(f.project.folders(), ", "))
-	case len(members) > limit.JobFiles:
-		f.bad("submit.package.size", "", "the package would hold %d files, expected at most %d; most of them lie in %s", len(members), limit.JobFiles, f.list.fullest())
+		f.bad("submit.package.empty", f.project.folders()[0], "no file below %s is to be packed", strings.Join(f.project.folders(), ", "))
 	case total > limit.JobUnpacked:
-		f.bad("submit.package.size", "", "the files have %s, expected at most %s; the largest are %s", sizeText(total), sizeText(limit.JobUnpacked), f.list.largest())
+		f.bad("submit.package.size", f.list.largestOf(1)[0].Path, "the files have %s, expected at most %s; the largest are %s", sizeText(total), sizeText(limit.JobUnpacked), f.list.largest())
 	case !f.list.ByGit && bound > 0 && total > bound:
-		f.bad("submit.package.size", "", "the files have %s, expected at most %s where no git says what belongs to the project; the largest are %s", sizeText(total), sizeText(bound), f.list.largest())
+		f.bad("submit.package.size", f.list.largestOf(1)[0].Path, "the files have %s, expected at most %s where no git says what belongs to the project; the largest are %s", sizeText(total), sizeText(bound), f.list.largest())
 	}
 }
 
@@ -264,23 +264,28 @@ func (l List) Untracked() []string {
 	return paths
 }
 
-// largest names the largest members.
-func (l List) largest() string {
+// largestOf are the n largest members, or as many as there are.
+func (l List) largestOf(n int) []Member {
 	by := slices.Clone(l.Members)
 	slices.SortFunc(by, func(a, b Member) int { return cmp.Or(cmp.Compare(b.Size, a.Size), cmp.Compare(a.Path, b.Path)) })
+	return by[:min(len(by), n)]
+}
+
+// largest names the largest members.
+func (l List) largest() string {
 	var names []string
-	for _, m := range by[:min(len(by), 5)] {
+	for _, m := range l.largestOf(5) {
 		names = append(names, fmt.Sprintf("%s (%s)", m.Path, sizeText(m.Size)))
 	}
 	return strings.Join(names, ", ")
 }
 
-// fullest is the folder that holds most members.
-func (l List) fullest() string {
+// fullest is the folder that holds most of the files.
+func fullest(names []listed) string {
 	count := make(map[string]int)
 	best := ""
-	for _, m := range l.Members {
-		dir := path.Dir(m.Path)
+	for _, n := range names {
+		dir := path.Dir(n.path)
 		if count[dir]++; best == "" || count[dir] > count[best] {
 			best = dir
 		}
