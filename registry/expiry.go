@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Expire ends what has had its time: sessions of uploads, previews, package uploads, tokens and
+// Expire ends what has had its time: sessions of uploads, previews, package uploads, files of unsealed suites, tokens and
 // sessions, codes of sign-ins, and the memory of failed sign-ins and closed uploads. It
 // returns how many sessions ended.
 func (s *Service) Expire(ctx context.Context) (int, error) {
@@ -28,6 +28,9 @@ func (s *Service) Expire(ctx context.Context) (int, error) {
 			return err
 		}
 		if err := tx.DeleteExpiredCodes(s.now().Add(-keepExpiredCodes)); err != nil {
+			return err
+		}
+		if err := tx.ForgetSuiteFiles(s.now()); err != nil {
 			return err
 		}
 		return tx.ForgetClosedUploads(s.now())

@@ -51,7 +51,7 @@ func (s *Service) mergeLedger(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		repository, err := name.RepositoryName(row.Owner, row.Name)
+		repository, err := ledgerRepository(row)
 		if err != nil {
 			return fmt.Errorf("ledger row %d: %w", row.Seq, err)
 		}

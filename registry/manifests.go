@@ -200,6 +200,12 @@ func checkTenant(tx Tx, m Manifest, ref Reference) error {
 		// An index of cosign's, or a part of one, comes by digest before its tag does.
 		return nil
 	}
+	if v, err := tx.SuiteVersion(m.Repository, ref.Tag); err == nil {
+		if v.Manifest == m.Digest {
+			return nil // the same again
+		}
+		return Errorf(VersionImmutable, "%s %s@%s was sealed as %s; a version's tag can't be moved", v.Kind, v.ID(), v.Version, v.Manifest)
+	}
 	if v, err := tx.Version(m.Repository, ref.Tag); err == nil {
 		return Errorf(VersionImmutable, "%s@%s was published as %s; a version's tag can't be moved", v.ID(), v.Version, v.Manifest)
 	}
@@ -251,6 +257,11 @@ func (s *Service) DeleteManifest(ctx context.Context, p auth.Principal, reposito
 		case err == nil:
 			return Errorf(Unsupported, "%s is version %s of %s; versions are immutable and can't be deleted", m.Digest, v.Version, v.ID())
 		case !errors.Is(err, ErrNotFound):
+			return err
+		}
+		if v, err := tx.SuiteByManifest(repository, m.Digest); err == nil {
+			return Errorf(Unsupported, "%s is version %s of the %s %s; versions are immutable and can't be deleted", m.Digest, v.Version, v.Kind, v.ID())
+		} else if !errors.Is(err, ErrNotFound) {
 			return err
 		}
 		if ref.Tag != "" {

@@ -32,8 +32,11 @@ type Resolver interface {
 // Unresolved for what it can't know, which is then the Resolver's. What the principal may not read is answered with the words
 // for what is not there.
 var held = map[jobspec.RefKind]func(s *Service, tx Tx, p auth.Principal, ref jobspec.Reference) (admission.Resolution, error){
-	jobspec.RefArtifact: (*Service).heldArtifact,
-	jobspec.RefRun:      (*Service).heldRun,
+	jobspec.RefArtifact:    (*Service).heldArtifact,
+	jobspec.RefRun:         (*Service).heldRun,
+	jobspec.RefEnvironment: (*Service).heldEnvironment,
+	jobspec.RefTaskset:     (*Service).heldTaskset,
+	jobspec.RefRubric:      (*Service).heldRubric,
 }
 
 // answers are what a Resolver said, by reference.

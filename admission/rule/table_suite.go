@@ -271,12 +271,6 @@ var suiteRules = []Info{
 		Example: Example{Value: `{"files": [{"name": "a", "size": 0, "sha256": "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"}, {"name": "a/b", "size": 0, "sha256": "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"}]}`},
 	},
 	{
-		ID: "suite.file.stored", Title: "What index.json lists is what was uploaded.",
-		Fix:    "Push again; when the client skips files that it remembers, delete its dataset-push-state.json or push another version.",
-		Source: "wire.md 7", Gates: suiteGates,
-		Example: Example{Text: "an index that names a file which was never uploaded"},
-	},
-	{
 		ID: "rubric.limit", Title: "A rubric has at most 64 KiB.",
 		Fix:    "Shorten the text.",
 		Source: "issue of rubrics, admission/limit", Gates: suiteGates, Ours: true, Fixed: true, Class: TooLarge,

@@ -14,7 +14,6 @@ import (
 var outside = []string{
 	"datasets", "corpora", "volumes", "models", "playground", "annotate", "benchmarks", "samples", "sweeps", "clean",
 	"post", "ingest", "judge", "learning", "admin/maintenance", "job", "jobs/cancel-all", "jobs/clean",
-	"environments", "env-runners", "tasksets", "rubrics",
 }
 
 // logStream alone answers 404: both clients reconnect for ever on anything of the 5xx class (wire.md 0).

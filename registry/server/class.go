@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/gatehouse-registry/gatehouse/registry/api"
 	"github.com/gatehouse-registry/gatehouse/registry/oci"
 	"github.com/gatehouse-registry/gatehouse/web"
 )
@@ -45,6 +46,8 @@ func classOf(method, path string) (c class, transfer bool) {
 		return classPublish, method == http.MethodPost
 	case strings.HasPrefix(path, "/api/plugins/") && strings.HasSuffix(path, "/package"):
 		return classPackage, method == http.MethodGet
+	case path == api.SuiteUploads:
+		return classUpload, method == http.MethodPut
 	case strings.HasPrefix(path, "/api/submissions/uploads/"):
 		return classSubmission, method == http.MethodPut
 	case strings.HasPrefix(path, "/api/submissions/"), strings.HasPrefix(path, "/api/jobs"), strings.HasPrefix(path, "/api/job/"), path == "/api/admission":

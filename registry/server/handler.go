@@ -136,6 +136,7 @@ func guardPages(pages *web.Pages, answer answerFunc) gin.HandlerFunc {
 var open = map[string]bool{
 	"/api/version": true, "/healthz": true, "/readyz": true,
 	"/api/cli/device/code": true, "/api/cli/device/token": true, "/api/cli/token": true, "/api/auth/refresh": true, "/api/auth/logout": true,
+	api.SuiteUploads: true, "/api/env-runners/:id/heartbeat": true, // a ticket, or a runner's own credential, is all that they look at
 }
 
 // authenticate puts the principal into the request's context. A credential that is not valid is refused at once. Having
