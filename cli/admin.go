@@ -24,7 +24,7 @@ func (a app) admin() *cobra.Command {
 	catalog.AddCommand(a.catalogImport())
 	cmd.AddCommand(a.backup(), a.restore(), a.migrate(), a.readOnly())
 	cmd.AddCommand(a.device(), a.robot(), a.repositoryAccess(), a.namespace())
-	cmd.AddCommand(a.gc(), a.fsck(), a.scrub(), a.quota())
+	cmd.AddCommand(a.gc(), a.fsck(), a.scrub(), a.quota(), a.handover())
 	cmd.AddCommand(account, token, key, catalog)
 	return cmd
 }

@@ -137,50 +137,63 @@ func (s *Service) Handover(ctx context.Context, p auth.Principal, id string) (Ha
 }
 
 // RetryHandovers has dead rows tried again, and pending ones at once: the one with the id, or else all dead ones of the
-// target, which may be "" for every target. It gives those rows. A dead one has as much time again as a new one. Errors:
+// target, which may be "" for every target. It gives how many. A dead one has as much time again as a new one. Errors:
 // Denied, NotFound, Conflict for a row that is delivered or withdrawn.
-func (s *Service) RetryHandovers(ctx context.Context, p auth.Principal, id, target string) ([]Handover, error) {
+func (s *Service) RetryHandovers(ctx context.Context, p auth.Principal, id, target string) (int, error) {
 	if err := s.authorize(ctx, p, auth.ManageJobs, "", "the hand-over of jobs"); err != nil {
-		return nil, err
+		return 0, err
 	}
-	var retried []Handover
+	n := 0
 	err := s.meta.Update(ctx, func(tx Tx) (err error) {
-		retried = nil
-		rows := []Handover{}
-		if id == "" {
-			rows, err = tx.Handovers(HandoverFilter{Target: target, State: HandoverDead, Limit: maxHandovers})
+		if id != "" {
+			n, err = 1, s.retryOne(tx, id)
 		} else {
-			rows, err = oneHandover(tx, id)
+			n, err = s.retryDead(tx, target)
 		}
-		if err != nil {
+		if err != nil || n == 0 {
 			return err
 		}
-		for _, h := range rows {
-			h.State, h.Since, h.DueAt, h.EndedAt = HandoverPending, s.now(), s.now(), time.Time{}
-			if err := tx.UpdateHandover(h); err != nil {
-				return err
-			}
-			retried = append(retried, h)
-			if err := s.audit(tx, p, "handover.retry", h.ID, fmt.Sprintf("after %d tries", h.Tries)); err != nil {
-				return err
-			}
+		what := id
+		if what == "" {
+			what = "all dead of " + target
 		}
-		return nil
+		return s.audit(tx, p, "handover.retry", what, fmt.Sprintf("%d events", n))
 	})
 	s.handover.wake()
-	return retried, err
+	return n, err
 }
 
-// oneHandover finds a row that can be tried again.
-func oneHandover(tx Tx, id string) ([]Handover, error) {
+// retryOne has a row tried at once.
+func (s *Service) retryOne(tx Tx, id string) error {
 	h, err := tx.Handover(id)
 	switch {
 	case err != nil:
-		return nil, err
+		return err
 	case h.State != HandoverDead && h.State != HandoverPending:
-		return nil, Errorf(Conflict, "hand-over %s is %s: only a pending or dead one is tried again", h.ID, h.State)
+		return Errorf(Conflict, "hand-over %s is %s: only a pending or dead one is tried again", h.ID, h.State)
 	}
-	return []Handover{h}, nil
+	return s.retry(tx, h)
+}
+
+// retryDead has all dead rows of a target tried at once, a page in memory at a time.
+func (s *Service) retryDead(tx Tx, target string) (n int, err error) {
+	for before := ""; ; {
+		rows, err := tx.Handovers(HandoverFilter{Target: target, State: HandoverDead, Before: before, Limit: maxHandovers})
+		if err != nil || len(rows) == 0 {
+			return n, err
+		}
+		for _, h := range rows {
+			if err := s.retry(tx, h); err != nil {
+				return n, err
+			}
+			n, before = n+1, h.ID
+		}
+	}
+}
+
+func (s *Service) retry(tx Tx, h Handover) error {
+	h.State, h.Since, h.DueAt, h.EndedAt = HandoverPending, s.now(), s.now(), time.Time{}
+	return tx.UpdateHandover(h)
 }
 
 // HandoverCounts are the rows of the outbox that are pending or dead, for metrics.

@@ -31,14 +31,6 @@ func handoverOf(h registry.Handover) wire.Handover {
 	return row
 }
 
-func handoversOf(rows []registry.Handover) wire.HandoverList {
-	list := wire.HandoverList{Handovers: make([]wire.Handover, len(rows))}
-	for i, h := range rows {
-		list.Handovers[i] = handoverOf(h)
-	}
-	return list
-}
-
 // ListHandovers serves GET /api/admin/handover[?target=T][&state=S][&job=ID][&limit=N][&before=ID].
 func (a *API) ListHandovers(c *gin.Context) error {
 	n, err := intQuery(c, "limit", defaultHandovers)
@@ -51,7 +43,11 @@ func (a *API) ListHandovers(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	c.JSON(http.StatusOK, handoversOf(rows))
+	list := wire.HandoverList{Handovers: make([]wire.Handover, len(rows))}
+	for i, h := range rows {
+		list.Handovers[i] = handoverOf(h)
+	}
+	c.JSON(http.StatusOK, list)
 	return nil
 }
 
@@ -65,8 +61,7 @@ func (a *API) GetHandover(c *gin.Context) error {
 	return nil
 }
 
-// RetryHandovers serves POST /api/admin/handover {id} or {target} or {all: true}: what is tried again. Of many dead rows one
-// request takes some; the client repeats it until the answer is empty.
+// RetryHandovers serves POST /api/admin/handover {id} or {target} or {all: true}: what is tried again.
 func (a *API) RetryHandovers(c *gin.Context) error {
 	var in wire.HandoverRetry
 	if err := decodeStrict(c, &in); err != nil {
@@ -81,10 +76,10 @@ func (a *API) RetryHandovers(c *gin.Context) error {
 	if named != 1 {
 		return registry.Errorf(registry.Invalid, "request body: one of id, target and all is needed")
 	}
-	rows, err := a.svc.RetryHandovers(c.Request.Context(), caller(c), in.ID, in.Target)
+	n, err := a.svc.RetryHandovers(c.Request.Context(), caller(c), in.ID, in.Target)
 	if err != nil {
 		return err
 	}
-	c.JSON(http.StatusOK, handoversOf(rows))
+	c.JSON(http.StatusOK, wire.HandoversRetried{Retried: n})
 	return nil
 }

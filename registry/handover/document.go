@@ -91,7 +91,7 @@ func documentOf(m registry.HandoverMessage, base string) Document {
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
-// encode is the document as it is sent, without what would be escaped for pages.
+// encode is the document as it is sent.
 func (d Document) encode() ([]byte, error) {
 	b, err := json.Marshal(d)
 	if err != nil {

@@ -81,17 +81,18 @@ func withTargets(targets ...registry.HandoverTarget) func(*setup) {
 	return func(s *setup) { s.change = func(d *registry.Deps) { d.Handover = targets } }
 }
 
-// eventually waits for what is certain to come.
-func eventually(t *testing.T, what string, came func() bool) {
+// until waits for what is certain to come.
+func until(t *testing.T, what string, came func() bool) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); !came(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("%s: it never came", what)
+	eventually(t, func() error {
+		if !came() {
+			return errors.New(what + ": it never came")
 		}
-	}
+		return nil
+	})
 }
 
-// outbox is the rows of a job.
+// outbox is the rows that a query gives.
 func (g *gatehouse) outbox(query string) []wire.Handover {
 	g.tb.Helper()
 	var list wire.HandoverList
@@ -99,10 +100,10 @@ func (g *gatehouse) outbox(query string) []wire.Handover {
 	return list.Handovers
 }
 
-// settled waits until no row is pending.
+// settledOutbox waits until no row is pending.
 func (g *gatehouse) settledOutbox(t *testing.T) {
 	t.Helper()
-	eventually(t, "the outbox is empty", func() bool { return len(g.outbox("?state=pending&limit=1")) == 0 })
+	until(t, "the outbox is empty", func() bool { return len(g.outbox("?state=pending&limit=1")) == 0 })
 }
 
 // TestHandover submits a job of each dialect and finds it, byte for byte, at both targets.
@@ -202,7 +203,7 @@ func TestHandoverRetries(t *testing.T) {
 		return h
 	}
 	for tries := 1; tries <= 2; tries++ {
-		eventually(t, "a try that failed", func() bool { h := row(); return h.Tries == tries && h.HeldUntil == "" })
+		until(t, "a try that failed", func() bool { h := row(); return h.Tries == tries && h.HeldUntil == "" })
 		if h := row(); h.State != "pending" || !strings.Contains(h.LastError, "answered") {
 			t.Errorf("after %d tries: %+v", tries, h)
 		}
@@ -221,7 +222,7 @@ func TestHandoverRetries(t *testing.T) {
 
 	say(422)
 	id = g.submitted("alice", jobSpec(t, dialect.Forge, "b")) + ".admitted.hook"
-	eventually(t, "given up", func() bool { return row().State == "dead" })
+	until(t, "given up", func() bool { return row().State == "dead" })
 	if dead := g.outbox("?state=dead"); len(dead) != 1 || dead[0].ID != id || dead[0].Tries != 1 {
 		t.Errorf("dead rows %+v", dead)
 	}
@@ -233,12 +234,12 @@ func TestHandoverRetries(t *testing.T) {
 	}
 	say(500)
 	retry(`{"all":true}`).want(t, 200)
-	eventually(t, "tried again", func() bool { h := row(); return h.Tries == 2 && h.HeldUntil == "" })
+	until(t, "tried again", func() bool { h := row(); return h.Tries == 2 && h.HeldUntil == "" })
 	g.ahead.Add(int64(2 * time.Hour)) // beyond the time to give up, counted from the retry
-	eventually(t, "given up by time", func() bool { return row().State == "dead" })
+	until(t, "given up by time", func() bool { return row().State == "dead" })
 	say(200)
 	retry(`{"target":"hook"}`).want(t, 200)
-	eventually(t, "delivered at last", func() bool { return row().State == "delivered" })
+	until(t, "delivered at last", func() bool { return row().State == "delivered" })
 }
 
 // TestStopBeforeHandover stops a job whose delivery is under way, and one whose has not begun.

@@ -15,7 +15,7 @@ type Handover struct {
 	LastError string `json:"last_error"` // "" for none
 }
 
-// HandoverList is the answer of GET and of POST /api/admin/handover.
+// HandoverList is the answer of GET /api/admin/handover.
 type HandoverList struct {
 	Handovers []Handover `json:"handovers"`
 }
@@ -25,4 +25,9 @@ type HandoverRetry struct {
 	ID     string `json:"id,omitempty"`
 	Target string `json:"target,omitempty"` // all dead rows of the target
 	All    bool   `json:"all,omitempty"`    // all dead rows
+}
+
+// HandoversRetried is the answer of POST /api/admin/handover.
+type HandoversRetried struct {
+	Retried int `json:"retried"`
 }
