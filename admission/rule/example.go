@@ -1,6 +1,12 @@
 package rule
 
-import "github.com/gatehouse-registry/gatehouse/admission/dialect"
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/gatehouse-registry/gatehouse/admission/dialect"
+)
 
 // Example is something that breaks a rule, as small as a person would show it.
 type Example struct {
@@ -24,6 +30,53 @@ func (i Info) ExampleDialect() dialect.Dialect {
 		return i.Dialects[0]
 	}
 	return dialect.Forge
+}
+
+// maxShown is how many characters of an example's value are shown.
+const maxShown = 160
+
+// String is the example on one line: where to put what, or what must be the case.
+func (e Example) String() string {
+	value := strings.ReplaceAll(e.Value, "\n", `\n`)
+	if n := utf8.RuneCountInString(value); n > maxShown {
+		value = fmt.Sprintf("%s... (%d characters)", string([]rune(value)[:maxShown]), n)
+	}
+	switch {
+	case e.Text != "":
+		return e.Text
+	case e.Path == "":
+		return value
+	case e.Value == "":
+		return "no " + e.Path
+	}
+	return e.Path + " = " + value
+}
+
+// Effect says in a few words what a breach does, and what an administrator may make of the rule.
+func (i Info) Effect() string {
+	var words []string
+	switch {
+	case i.Severity == Warn:
+		words = append(words, "warns")
+	case len(i.WarnIn) > 0:
+		words = append(words, fmt.Sprintf("refuses (in %s it warns)", i.WarnIn[0]))
+	default:
+		words = append(words, "refuses")
+	}
+	switch {
+	case !i.Ours:
+	case len(i.OursIn) > 0:
+		words = append(words, fmt.Sprintf("ours in %s", i.OursIn[0]))
+	default:
+		words = append(words, "ours")
+	}
+	switch {
+	case i.Softenable():
+		words = append(words, "may be softened or audited")
+	case i.Auditable():
+		words = append(words, "may be audited")
+	}
+	return strings.Join(words, ", ")
 }
 
 // at puts a JSON value at a path.

@@ -186,7 +186,7 @@ var recipeRules = []Info{
 		ID: "recipe.list", Title: "plugins and roles are lists.",
 		Fix:    "Write a list of names in brackets.",
 		Source: "packs.md 5.3", Gates: packGates,
-		Example: at(`roles`, `{"actor":1}`),
+		Example: at(`roles`, `5`),
 	},
 	{
 		ID: "recipe.letters", Title: "plugins and roles are no text, which falls into its letters.",
@@ -240,7 +240,7 @@ var recipeRules = []Info{
 		ID: "recipe.validation", Title: "The validation block has values that the clients know.",
 		Fix:    "Give sample_kind and reward_semantics from the sets that the message lists.",
 		Source: "packs.md 5.3", Gates: packGates,
-		Example: at(`validation`, `{"status":"perhaps"}`),
+		Example: at(`validation`, `{"reward_semantics":"perhaps"}`),
 	},
 	{
 		ID: "recipe.i18n", Title: "Translations are of title, summary, and of doc and group of declared parameters.",
@@ -328,7 +328,7 @@ var benchmarkRules = []Info{
 		ID: "benchmark.list", Title: "The keywords are a list.",
 		Fix:    "Write a list of words in brackets.",
 		Source: "packs.md 6", Gates: packGates,
-		Example: at(`keywords`, `{"a":1}`),
+		Example: at(`keywords`, `5`),
 	},
 	{
 		ID: "benchmark.letters", Title: "The keywords are no text, which falls into its letters.",

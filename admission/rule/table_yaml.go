@@ -79,11 +79,11 @@ name: b`),
 	{
 		ID: "yaml.scalar", Title: "A text without quotes is read as the text that was written.", Fix: "Put the text in quotes.",
 		Source: "corpus/EXPECT.md (ours)", Gates: documentGates, Ours: true,
-		Example: whole(`name: NO`),
+		Example: told(`plugin.yaml says name: NO, which YAML reads as false.`),
 	},
 	{
 		ID: "yaml.scalar.unquoted", Title: "A text that YAML would read as a number, a date or a boolean stands in quotes.",
 		Fix: "Put the text in quotes.", Source: "corpus/EXPECT.md (ours)", Gates: documentGates, Severity: Warn, Ours: true,
-		Example: whole(`version: 1.10`),
+		Example: told(`plugin.yaml says version: 1.10, which YAML reads as the number 1.1.`),
 	},
 }

@@ -46,6 +46,7 @@ type Config struct {
 	Profiles   []registry.Profile `yaml:"profiles" doc:"hardware that jobs may ask for: a list of name, series (default: the name), num_nodes, gpus_per_node (default: 1), label"`
 	ImageHosts []string           `yaml:"image_hosts" doc:"registry hosts of images that jobs may run; * allows all, *.example.org a domain"`
 	WarnRules  []string           `yaml:"warn_rules" doc:"rules of ours, stricter than the real clients, that only warn (sf rules lists them). A rule of the clients, or one whose breach would harm others, can't be named"`
+	AuditMode  []string           `yaml:"audit_mode" doc:"rules that report what they would refuse without refusing it, so that a stricter rule can be tried on real traffic (docs/admission.md). Any rule that warn_rules may name, and those that settings make strict, such as job.framework.image.allowlist"`
 
 	Handover []handoverTarget `yaml:"handover" doc:"platforms that admitted jobs go to: a list of name, one of webhook (with secret_file, ca_file, insecure_http), command (a list) and directory, and package, timeout (30s), give_up (72h), parallel (4) (docs/handover.md)"`
 

@@ -74,15 +74,31 @@ func (c Config) settings() (registry.Settings, error) {
 	for i := range set.Profiles {
 		k.profile(&set.Profiles[i], i)
 	}
-	ids := make([]rule.ID, len(c.WarnRules))
-	for i, id := range c.WarnRules {
-		ids[i] = rule.ID(id)
-	}
-	var err error
-	if set.Policy, err = rule.Soften(ids...); err != nil {
-		k.fault("warn_rules", "%w", err)
-	}
+	set.Policy = k.policy()
 	return set, errors.Join(k.faults...)
+}
+
+// policy is what the configuration says of rules.
+func (k *checker) policy() rule.Policy {
+	p, err := rule.Soften(ruleIDs(k.c.WarnRules)...)
+	if err != nil {
+		k.fault("warn_rules", "%w", err)
+		return p
+	}
+	audited, err := p.Audit(ruleIDs(k.c.AuditMode)...)
+	if err != nil {
+		k.fault("audit_mode", "%w", err)
+		return p
+	}
+	return audited
+}
+
+func ruleIDs(names []string) []rule.ID {
+	ids := make([]rule.ID, len(names))
+	for i, name := range names {
+		ids[i] = rule.ID(name)
+	}
+	return ids
 }
 
 // needed are the numbers that can't be 0: nothing would work.

@@ -75,6 +75,7 @@ func TestConfigPrecedence(t *testing.T) {
 		"listen": {"127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"}, "metrics_listen": {"127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"},
 		"profiles":   {"[{name: a}]", "[{name: b}]", "[{name: c}]"},
 		"warn_rules": {"yaml.tag", "yaml.alias", "yaml.tag,yaml.alias"},
+		"audit_mode": {"job.quota.gpus", "job.name.length", "job.quota.gpus,job.name.length"},
 	}
 	for _, k := range Keys() {
 		t.Run(k.Name, func(t *testing.T) {
@@ -140,6 +141,8 @@ func TestConfigRefusals(t *testing.T) {
 		"no profile":         {"profiles: []\n", []string{"FILE:1: profiles: at least one"}},
 		"fixed rule":         {"warn_rules: [archive.path.parent]\n", []string{"archive.path.parent"}},
 		"unknown rule":       {"warn_rules: [no.such.rule]\n", []string{"no.such.rule"}},
+		"rule not auditable": {"audit_mode: [job.plugins.record.digest]\n", []string{"FILE:1: audit_mode", "job.plugins.record.digest"}},
+		"audited twice":      {"warn_rules: [yaml.tag]\naudit_mode: [yaml.tag]\n", []string{"FILE:2: audit_mode", "only warns already"}},
 		"nameless profile":   {"profiles: [{label: x}]\n", []string{"profiles: [0].name"}},
 		"unknown in profile": {"profiles: [{name: x, nodes: 3}]\n", []string{"FILE:1: profiles", "nodes"}},
 		"address":            {"listen: nowhere\n", []string{"FILE:1: listen"}},

@@ -2,6 +2,7 @@ package server
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -31,6 +32,7 @@ type metrics struct {
 
 	decisions  *prometheus.CounterVec // by gate, outcome
 	violations *prometheus.CounterVec // by gate, rule
+	audited    *prometheus.CounterVec // by gate, rule
 
 	storeSeconds    *prometheus.HistogramVec // by backend, operation
 	storeErrors     *prometheus.CounterVec   // by backend, operation
@@ -63,6 +65,7 @@ func newMetrics(version string) *metrics {
 			Help: "Changed certificates that could not be used."}),
 		decisions:       counters("decisions_total", "Decisions of the gates.", "gate", "outcome"),
 		violations:      counters("violations_total", "Rules that refused something.", "gate", "rule"),
+		audited:         counters("audited_total", "Rules in audit mode that would have refused something.", "gate", "rule"),
 		storeSeconds:    histograms("store_seconds", "Time of an operation of the store of bytes, streaming included.", "backend", "operation"),
 		storeErrors:     counters("store_errors_total", "Operations of the store of bytes that failed through its fault.", "backend", "operation"),
 		databaseSeconds: histograms("database_seconds", "Time of a transaction, waiting included.", "operation"),
@@ -77,7 +80,7 @@ func newMetrics(version string) *metrics {
 	info := prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "gatehouse", Name: "build_info", Help: "Always 1.",
 		ConstLabels: prometheus.Labels{"version": version}})
 	info.Set(1)
-	m.registry.MustRegister(m.requests, m.seconds, m.received, m.sent, m.inFlight, m.limited, m.certificate, m.decisions, m.violations,
+	m.registry.MustRegister(m.requests, m.seconds, m.received, m.sent, m.inFlight, m.limited, m.certificate, m.decisions, m.violations, m.audited,
 		m.storeSeconds, m.storeErrors, m.databaseSeconds, m.databaseErrors, m.tasks, info,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
@@ -112,11 +115,17 @@ func (m *metrics) decided(d rule.Decision) {
 		outcome = "allowed"
 	}
 	m.decisions.WithLabelValues(gate, outcome).Inc()
-	counted := map[rule.ID]bool{} // a rule counts once a decision, however often it was broken
-	for _, v := range d.Violations {
+	count(m.violations, gate, d.Violations)
+	count(m.audited, gate, slices.DeleteFunc(slices.Clone(d.Warnings), func(v rule.Violation) bool { return !v.Audit }))
+}
+
+// count counts each rule once a decision, however often it was broken.
+func count(by *prometheus.CounterVec, gate string, found []rule.Violation) {
+	counted := map[rule.ID]bool{}
+	for _, v := range found {
 		if !counted[v.Rule] {
 			counted[v.Rule] = true
-			m.violations.WithLabelValues(gate, string(v.Rule)).Inc()
+			by.WithLabelValues(gate, string(v.Rule)).Inc()
 		}
 	}
 }
