@@ -83,4 +83,3 @@ func TestDocumentExamples(t *testing.T) {
 	}
 	t.Logf("%d examples", ran)
 }
-

@@ -41,7 +41,7 @@ func put(t *testing.T, doc, path, value string) string {
 
 // nothingElse resolves nothing but what the examples have beside what they are about.
 func nothingElse(ref jobspec.Reference) Resolution {
-	if ref.Text == "gsm8k" {
+	if ref.Text == "gsm8k" || ref.Kind == jobspec.RefSource || ref.Kind == jobspec.RefMetric {
 		return Resolution{State: Resolved}
 	}
 	return Resolution{State: NotFound}

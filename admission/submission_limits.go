@@ -64,7 +64,7 @@ func (g *submissionGate) imagePin(image string) {
 	if g.in.PinImages {
 		id = "job.framework.image.digest"
 	}
-	g.add(id, "spec.framework.image", "the image %.200q names no digest, expected @sha256: and 64 hex digits behind it", image)
+	g.add(id, "spec.framework.image", "the image %.200q names no digest, expected @sha256: and 64 hex digits behind it", jobspec.WithoutUserinfo(image))
 }
 
 // fromHub asks that a model or a data set comes from a hub that the deployment allows, pinned where it wants that. What is

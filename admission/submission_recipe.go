@@ -59,6 +59,14 @@ func (p Profile) series() string {
 	return p.Series
 }
 
+func profileSeries(profiles []Profile) []string {
+	series := make([]string, len(profiles))
+	for i, p := range profiles {
+		series[i] = p.series()
+	}
+	return series
+}
+
 func profileNames(profiles []Profile) []string {
 	names := make([]string, len(profiles))
 	for i, p := range profiles {
@@ -125,14 +133,14 @@ func (g *submissionGate) imageHost(image string) {
 		g.unchecked(jobspec.Reference{Kind: jobspec.RefImage, Path: "spec.framework.image", Text: image})
 		return
 	}
-	host := hostOf(image)
+	host := hostOf(jobspec.WithoutUserinfo(image))
 	for _, allowed := range g.in.ImageHosts {
 		suffix, wildcard := strings.CutPrefix(strings.ToLower(allowed), "*")
 		if suffix == "" && wildcard || wildcard && strings.HasSuffix(host, suffix) || host == suffix {
 			return
 		}
 	}
-	g.add("job.framework.image.allowlist", "spec.framework.image", "the image comes from %.200q, allowed are %.400s", host, strings.Join(g.in.ImageHosts, ", "))
+	g.add("job.framework.image.allowlist", "spec.framework.image", "found an image from %.200q, expected one from %.400s", host, strings.Join(g.in.ImageHosts, ", "))
 }
 
 // hostOf is the registry host of an image reference, as container engines read it: the first part when it looks like a host.
@@ -167,7 +175,7 @@ func (g *submissionGate) method() {
 		case g.entry.Lifecycle == nil:
 			g.unchecked(ref)
 		case !slices.Contains(g.entry.Lifecycle, ref.Text):
-			g.add("job.lifecycle.on_success.recipe", ref.Path, "the recipe %s has no action %.100q, it has %s", g.entry.Name, ref.Text, orNone(g.entry.Lifecycle))
+			g.add("job.lifecycle.on_success.recipe", ref.Path, "found %.100q, expected an action of the recipe %s (%s)", ref.Text, g.entry.Name, orNone(g.entry.Lifecycle))
 		}
 	}
 }
@@ -208,6 +216,6 @@ func (g *submissionGate) series(ref jobspec.Reference) {
 		return
 	}
 	if !slices.ContainsFunc(g.in.Profiles, func(p Profile) bool { return p.series() == ref.Text }) {
-		g.add("job.resources.series.exists", ref.Path, "there is no hardware of the series %.100q; the profiles are %s", ref.Text, strings.Join(profileNames(g.in.Profiles), ", "))
+		g.add("job.resources.series.exists", ref.Path, "found %.100q, expected the series of a hardware profile (%s)", ref.Text, strings.Join(profileSeries(g.in.Profiles), ", "))
 	}
 }

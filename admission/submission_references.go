@@ -29,7 +29,11 @@ var quietKinds = map[jobspec.RefKind]bool{jobspec.RefSource: true, jobspec.RefMe
 // references asks the resolver about everything that the gate has no rule of its own for. What nobody can check is
 // listed, never passed in silence.
 func (g *submissionGate) references() {
+	faulty := g.faulty()
 	for ref := range g.spec.References() {
+		if faulty[g.placeOf(ref, faulty)] {
+			continue // the document itself is wrong there: no need to look for what it can't mean
+		}
 		if ownRules[ref.Kind] || ref.Kind == jobspec.RefAlgorithm && g.spec.Dialect == dialect.TunePlane {
 			continue
 		}
@@ -51,6 +55,23 @@ func (g *submissionGate) references() {
 		}
 		g.add("job.reference.unchecked", "", "this registry does not hold, and nobody has checked: %s%s", strings.Join(warn, ", "), more)
 	}
+}
+
+// faulty are the places at which the document itself breaks a rule.
+func (g *submissionGate) faulty() map[string]bool {
+	places := make(map[string]bool, len(g.in.Report.Violations))
+	for _, v := range g.in.Report.Violations {
+		places[v.Pointer] = true
+	}
+	return places
+}
+
+// placeOf is where a reference stands in the document. Without faults nobody needs to know.
+func (g *submissionGate) placeOf(ref jobspec.Reference, faulty map[string]bool) string {
+	if len(faulty) == 0 {
+		return ""
+	}
+	return g.in.Spec.Place(ref.Path).Pointer
 }
 
 // resolve asks about one reference.

@@ -42,7 +42,7 @@ func (r *reader) volumes(n node) []string {
 			continue
 		}
 		if other, taken := owners[leaf]; taken && other != owner {
-			r.bad(n.entry(i, v).as(n), "job.data.volumes.leaf_collision", "the volumes %.100q and %.100q would be mounted at one path", other+"/"+leaf, owner+"/"+leaf)
+			r.bad(n.entry(i, v).as(n), "job.data.volumes.leaf_collision", "found %.100q and %.100q, expected names that differ: both would be mounted at one path", other+"/"+leaf, owner+"/"+leaf)
 			continue
 		}
 		owners[leaf] = owner
@@ -212,7 +212,7 @@ func (r *reader) quality(n node) {
 		}
 	}
 	if q.MaxOverlapRatio != nil && text == "" {
-		r.bad(overlap, "job.data.quality.overlap_with.required", "max_overlap_ratio is given, expected the dataset to compare with")
+		r.bad(overlap, "job.data.quality.overlap_with.required", "found max_overlap_ratio alone, expected the dataset to compare with")
 	}
 	if r.tunePlane() {
 		r.groupKey(m.get("group_key"), q)
@@ -222,6 +222,6 @@ func (r *reader) quality(n node) {
 func (r *reader) groupKey(n node, q *Quality) {
 	q.GroupKey = r.loose(n)
 	if q.MaxGroupLeakRatio != nil && q.GroupKey == "" {
-		r.bad(n, "job.data.quality.group_key.required", "max_group_leak_ratio is given, expected the key that makes a group")
+		r.bad(n, "job.data.quality.group_key.required", "found max_group_leak_ratio alone, expected the key that makes a group")
 	}
 }

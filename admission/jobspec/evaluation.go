@@ -69,13 +69,13 @@ func (r *reader) gates(m node, suites bool) {
 	}
 	names := r.spec.Evaluation.Suites
 	if suites && len(names) == 0 {
-		r.bad(m.get("suites"), "job.evaluation.gates.suites_required", "there are gates, expected the benchmarks that they judge")
+		r.bad(m.get("suites"), "job.evaluation.gates.suites_required", "found no suites, expected the benchmarks that the gates judge")
 		return
 	}
 	for i, gate := range r.spec.Evaluation.Gates {
 		benchmark, _, _ := strings.Cut(gate.Metric, "/")
 		if suites && !slices.Contains(names, benchmark) {
-			r.bad(metrics[i], "job.evaluation.gate.metric.suite", "the benchmark %.100q is none of the suites (%.200s)", benchmark, strings.Join(names, ", "))
+			r.bad(metrics[i], "job.evaluation.gate.metric.suite", "found the benchmark %.100q, expected one of the suites (%.200s)", benchmark, strings.Join(names, ", "))
 		}
 	}
 }

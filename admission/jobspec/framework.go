@@ -38,15 +38,16 @@ func (r *reader) framework(n node) {
 // image asks what the clients' command line asks of an image.
 func (r *reader) image(n node) string {
 	text := r.loose(n)
-	repository, sum, pinned := strings.Cut(text, "@")
+	shown := WithoutUserinfo(text)
+	repository, sum, pinned := strings.Cut(shown, "@")
 	switch {
 	case text == "":
 	case strings.ContainsFunc(text, pyvalue.IsSpace):
-		r.bad(n, "job.framework.image.reference", "found %.100q, expected a reference without white space", text)
+		r.bad(n, "job.framework.image.reference", "found %.100q, expected a reference without white space", shown)
 	case pinned && !isSHA256(sum):
 		r.bad(n, "job.framework.image.reference", "found %.100q after '@', expected sha256: and 64 lower-case hex digits", sum)
 	case repository == "":
-		r.bad(n, "job.framework.image.reference", "found %.100q, expected a repository before '@'", text)
+		r.bad(n, "job.framework.image.reference", "found %.100q, expected a repository before '@'", shown)
 	}
 	if hasUserinfo(text) {
 		r.bad(n, "job.secret.userinfo", "the reference holds a user name and password (they are not shown here)")

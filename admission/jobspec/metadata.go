@@ -43,10 +43,13 @@ func (r *reader) labels(n node) []Label {
 	return labels
 }
 
+// notProject is notName for a project's name, which may begin with any of its characters.
+func notProject(s string) string { return notName("x" + s) }
+
 func (r *reader) project(n node) string {
 	text := r.strict(n, "job.metadata.project.type")
 	if _, err := name.Project(text); err != nil {
-		r.bad(n, "job.metadata.project.charset", "found %.100q, expected letters, digits, '.', '_' and '-' (not '.' or '..')", text)
+		r.bad(n, "job.metadata.project.charset", "found %.100q%s, expected letters, digits, '.', '_' and '-' (not '.' or '..')", text, notProject(text))
 		return ""
 	}
 	return text

@@ -92,7 +92,7 @@ func (r *reader) qualifier(n node, a *Artifact, text string) bool {
 	fields := map[string]**int64{"step": &a.Step}
 	items := []string{text}
 	if r.tunePlane() {
-		want += " and attempt=<number>, each at most once"
+		want += ", attempt=<number>, or both with a comma between"
 		fields["attempt"] = &a.Attempt
 		items = strings.Split(text, ",")
 	}
@@ -133,7 +133,7 @@ func (r *reader) artifactObject(n node) *Artifact {
 	}
 	for _, key := range []string{"run_id", "kind"} {
 		if !n.v.Has(key) {
-			r.bad(n, "job.model.init_from.object", "%s is missing", key)
+			r.bad(n, "job.model.init_from.object", "found no %s, expected run_id and kind", key)
 			ok = false
 		}
 	}

@@ -1,7 +1,10 @@
 package jobspec
 
 import (
+	"fmt"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/gatehouse-registry/gatehouse/admission/limit"
 	"github.com/gatehouse-registry/gatehouse/admission/name"
@@ -17,7 +20,7 @@ const maxLabel = 1024
 func (r *reader) segment(n node, s string, id rule.ID) bool {
 	trimmed := pyvalue.Strip(s)
 	if !name.IsSegment(trimmed) {
-		r.bad(n, id, "found %.100q, expected a name (a letter or digit, then letters, digits, '.', '_' or '-')", trimmed)
+		r.bad(n, id, "found %.100q%s, expected a name (a letter or digit, then letters, digits, '.', '_' or '-')", trimmed, notName(trimmed))
 		return false
 	}
 	if s != trimmed {
@@ -27,6 +30,21 @@ func (r *reader) segment(n node, s string, id rule.ID) bool {
 		r.bad(n, "job.name.length", "found a name of %d bytes, expected at most %d", len(trimmed), limit.Component)
 	}
 	return true
+}
+
+// notName says in brackets why a text is no name, where that is not plain to see.
+func notName(s string) string {
+	for i, c := range s {
+		switch {
+		case c >= utf8.RuneSelf:
+			return fmt.Sprintf(" (%q is U+%04X, which is not ASCII)", c, c)
+		case strings.ContainsRune("._-", c) && i == 0:
+			return fmt.Sprintf(" (it begins with %q)", c)
+		case !strings.ContainsRune("._-", c) && !unicode.IsLetter(c) && !unicode.IsDigit(c):
+			return fmt.Sprintf(" (%q is not allowed)", c)
+		}
+	}
+	return ""
 }
 
 // shorter checks the length of a free text.

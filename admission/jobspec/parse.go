@@ -1,6 +1,7 @@
 package jobspec
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/gatehouse-registry/gatehouse/admission/dialect"
@@ -77,11 +78,7 @@ func (r *reader) document(root node) bool {
 	if !ok {
 		return false
 	}
-	for _, key := range []string{"apiVersion", "kind", "metadata", "spec", "provenance"} {
-		if n := root.get(key); n.absent() {
-			r.missing(n, "job.root.required")
-		}
-	}
+	r.sections(root, "job.root.required", "apiVersion", "kind", "metadata", "spec", "provenance")
 	if !r.version(root.get("apiVersion")) {
 		r.kind(root.get("kind"))
 		r.opened = nil
@@ -97,6 +94,29 @@ func (r *reader) document(root node) bool {
 		}
 	}
 	return true
+}
+
+// shapes show what the required sections look like.
+var shapes = map[string]string{
+	"kind": `"TrainingJob"`, "metadata": `{"name": ...}`, "spec": `{"recipe": ..., "source": ..., "framework": ..., "resources": ...}`,
+	"provenance": `{"core_version": ...}`, "recipe": `{"name": "<framework>/<method>", "version": ..., "digest": "sha256:..."}`,
+	"source": `{"exp": "experiments/<name>"}`, "framework": `{"kind": ..., "version": ..., "runtime_id": ...}`,
+	"resources": `{"pools": [{"name": "all", "nodes": 1, "gpus_per_node": 8}]}`,
+}
+
+// sections files the required keys that an object lacks.
+func (r *reader) sections(n node, id rule.ID, keys ...string) {
+	for _, key := range keys {
+		c := n.get(key)
+		if !c.absent() {
+			continue
+		}
+		shape := shapes[key]
+		if key == "apiVersion" {
+			shape = strconv.Quote(r.d.Names().JobSpec)
+		}
+		r.bad(c, id, "the required field is missing, expected %s", shape)
+	}
 }
 
 // version reads apiVersion. It reports false for a document of the other dialect: none of this dialect's further
@@ -143,11 +163,7 @@ func (r *reader) body(n node) {
 		r.missing(n, "job.spec.empty")
 		return
 	}
-	for _, key := range []string{"recipe", "source", "framework", "resources"} {
-		if n := spec.get(key); n.absent() {
-			r.missing(n, "job.spec.required")
-		}
-	}
+	r.sections(spec, "job.spec.required", "recipe", "source", "framework", "resources")
 	r.plugins(spec.get("plugins"))
 	for _, section := range []struct {
 		key      string

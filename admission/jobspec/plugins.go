@@ -83,7 +83,7 @@ func (r *reader) pluginNames(n node) {
 	ids := make(map[string]bool)
 	for _, p := range r.spec.Plugins {
 		if ids[p.ID] {
-			r.bad(n, "job.plugins.duplicate", "%.100q is named more than once", p.ID)
+			r.bad(n, "job.plugins.duplicate", "found %.100q more than once, expected one version of it", p.ID)
 			return
 		}
 		ids[p.ID] = true
@@ -93,9 +93,9 @@ func (r *reader) pluginNames(n node) {
 		leaf := Leaf(p.ID)
 		fold := strings.ToLower(strings.TrimSpace(leaf))
 		if other, taken := exact[leaf]; taken {
-			r.bad(n, "job.plugins.leaf_collision", "%.100q and %.100q would be injected into one directory, %.100q", other, p.ID, leaf)
+			r.bad(n, "job.plugins.leaf_collision", "found %.100q and %.100q, expected names that differ: both would be put into one folder, %.100q", other, p.ID, leaf)
 		} else if other, taken := folded[fold]; taken {
-			r.bad(n, "job.plugins.leaf_collision.fold", "the names of %.100q and %.100q differ only in case", other, p.ID)
+			r.bad(n, "job.plugins.leaf_collision.fold", "found %.100q and %.100q, whose names differ only in case", other, p.ID)
 		}
 		exact[leaf], folded[fold] = p.ID, p.ID
 	}

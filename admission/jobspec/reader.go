@@ -83,7 +83,14 @@ func (r *reader) expected(n node, id rule.ID, want string) bool {
 	return r.bad(n, id, "found %s, expected %s", show(n.v), want)
 }
 
-func (r *reader) missing(n node, id rule.ID) { r.bad(n, id, "the required field is missing") }
+// missing files the absence of a required field; null stands for it as little as an empty object does.
+func (r *reader) missing(n node, id rule.ID) {
+	if n.absent() {
+		r.bad(n, id, "the required field is missing")
+		return
+	}
+	r.bad(n, id, "found %s, expected a value: the field is required", show(n.v))
+}
 
 // show is a value in messages: bounded, in JSON's words, outside text escaped.
 func show(v *pyvalue.Value) string {

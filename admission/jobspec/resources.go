@@ -2,6 +2,7 @@ package jobspec
 
 import (
 	"math/big"
+	"strings"
 
 	"github.com/gatehouse-registry/gatehouse/admission/pyvalue"
 	"github.com/gatehouse-registry/gatehouse/internal/pattern"
@@ -78,7 +79,7 @@ func (r *reader) poolNames(n node) {
 	seen := make(map[string]bool)
 	for _, p := range r.spec.Resources.Pools {
 		if seen[p.Name] {
-			r.bad(n, "job.resources.pools.duplicate", "the pool %.100q is there more than once", p.Name)
+			r.bad(n, "job.resources.pools.duplicate", "found the pool %.100q more than once, expected every pool to have its own name", p.Name)
 			return
 		}
 		seen[p.Name] = true
@@ -150,11 +151,19 @@ func (r *reader) roles(n node, pools bool) {
 	for _, it := range m.v.Items {
 		target := r.text(m.child(it.Key.Text, it.Value))
 		if pools && !names[target] {
-			r.bad(m.child(it.Key.Text, it.Value).as(m), "job.resources.roles.target", "the role %.100q points at the pool %.100q, which is not there", it.Key.Text, target)
+			r.bad(m.child(it.Key.Text, it.Value).as(m), "job.resources.roles.target", "found %.100q, expected one of the pools (%.200s) for the role %.100q to run in", target, poolNames(r.spec.Resources.Pools), it.Key.Text)
 			continue
 		}
 		r.spec.Resources.Roles = append(r.spec.Resources.Roles, Role{it.Key.Text, target})
 	}
+}
+
+func poolNames(pools []Pool) string {
+	names := make([]string, len(pools))
+	for i, p := range pools {
+		names[i] = p.Name
+	}
+	return strings.Join(names, ", ")
 }
 
 // leases reads spec.resources.leases.
@@ -176,7 +185,7 @@ func (r *reader) leases(n node) {
 			continue
 		}
 		if seen[lease.Tool] {
-			r.bad(n, "job.resources.leases.duplicate", "the tool %.100q is leased more than once", lease.Tool)
+			r.bad(n, "job.resources.leases.duplicate", "found the tool %.100q more than once, expected one lease of it", lease.Tool)
 			continue
 		}
 		seen[lease.Tool] = true

@@ -3,6 +3,7 @@ package jobspec
 import (
 	"bytes"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -212,6 +213,12 @@ func TestSecretsStaySecret(t *testing.T) {
 	_, report = Parse(with(smallest(dialect.Forge), "spec.framework.observability_url", `"https://root:hunter2@o.example/x"`), Options{})
 	if text := fmt.Sprint(report.Violations); report.OK() || strings.Contains(text, "hunter2") {
 		t.Errorf("violations %s", text)
+	}
+	for _, image := range []string{"root:hunter2@reg.example/x", "root:hunter2@reg.example/x y", "root:hunter2@reg.example/x@sha256:1", "root:hun@ter2@reg.example/x"} {
+		_, report = Parse(with(smallest(dialect.Forge), "spec.framework.image", strconv.Quote(image)), Options{})
+		if text := fmt.Sprint(report.Violations); report.OK() || strings.Contains(text, "ter2") {
+			t.Errorf("%s: violations %s", image, text)
+		}
 	}
 }
 

@@ -103,6 +103,24 @@ func credential(text string) string {
 	return ""
 }
 
+// WithoutUserinfo is an address without the user name and password in front of its host, for messages and comparisons.
+func WithoutUserinfo(address string) string {
+	if !hasUserinfo(address) {
+		return address
+	}
+	scheme, rest, ok := strings.Cut(address, "://")
+	if !ok {
+		scheme, rest = "", address
+	} else {
+		scheme += "://"
+	}
+	end := strings.IndexAny(rest, "/?#")
+	if end < 0 {
+		end = len(rest)
+	}
+	return scheme + rest[strings.LastIndexByte(rest[:end], '@')+1:]
+}
+
 // hasUserinfo reports whether an address, with a scheme or without, begins with user:password@. What follows the
 // '@' of an image's digest is no host.
 func hasUserinfo(address string) bool {

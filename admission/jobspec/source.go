@@ -27,6 +27,19 @@ func (r *reader) source(n node) {
 	}
 }
 
+// expPart checks one part of the path. What is wrong with the path as a whole is said of the whole.
+func (r *reader) expPart(n node, path, part string) bool {
+	switch pyvalue.Strip(part) {
+	case "":
+		r.bad(n, "job.source.exp.segment", "found %.200q, expected a path without empty parts", path)
+	case ".", "..":
+		r.bad(n, "job.source.exp.segment", "found %.200q, expected a path inside the project, without '.' and '..'", path)
+	default:
+		return r.segment(n, part, "job.source.exp.segment")
+	}
+	return false
+}
+
 // exp checks the experiment's path: relative, trailing slashes dropped, every part a name.
 func (r *reader) exp(n node, text string) string {
 	if strings.HasPrefix(text, "/") {
@@ -44,7 +57,7 @@ func (r *reader) exp(n node, text string) string {
 		r.bad(n, "job.source.exp.reserved", "found %.100q, expected a folder of the project: %.100q is where the platform puts pinned files", path, first)
 	}
 	for part := range strings.SplitSeq(path, "/") {
-		ok = r.segment(n, part, "job.source.exp.segment") && ok
+		ok = r.expPart(n, path, part) && ok
 		if !ok && len(path) > maxLabel {
 			break // too long as it is
 		}

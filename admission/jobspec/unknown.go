@@ -1,9 +1,11 @@
 package jobspec
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
+	"unicode/utf8"
 
 	"github.com/gatehouse-registry/gatehouse/admission/dialect"
 	"github.com/gatehouse-registry/gatehouse/admission/nearest"
@@ -105,13 +107,23 @@ func (r *reader) unknownKeys() {
 	}
 }
 
+// lookalike points at a character that looks like one of ASCII and is none.
+func lookalike(key string) string {
+	for _, c := range key {
+		if c >= utf8.RuneSelf {
+			return fmt.Sprintf(" (%q is U+%04X, which is not ASCII)", c, c)
+		}
+	}
+	return ""
+}
+
 // instead says what could have been meant by an unknown key.
 func (r *reader) instead(key string, sec section, names []string) string {
 	if slices.Contains(keysOf()[r.d.Other()][sec], key) {
 		return "only " + r.d.Other().Names().JobSpec + " has it; " + r.d.Names().JobSpec + " does not"
 	}
 	if near := nearest.Word(key, names); near != "" {
-		return "did you mean " + near + "?"
+		return "did you mean " + near + "?" + lookalike(key)
 	}
 	return "this object may hold " + strings.Join(names, ", ")
 }

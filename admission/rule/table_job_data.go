@@ -89,7 +89,7 @@ var jobData = []Info{
 		Example: at(`spec.data.corpus`, `"/data/handbook"`),
 	},
 	{
-		ID: "job.data.ref.object", Title: "spec.data.train and spec.data.validation are objects.", Fix: "Write {dataset, split, path}, or leave it out.",
+		ID: "job.data.ref.object", Title: "spec.data.train and spec.data.validation are objects.", Fix: "Write {\"dataset\": \"<owner>/<name>@<version>\"}, if need be with split and path, or leave it out.",
 		Example: at(`spec.data.train`, `"alice/gsm8k@v1"`),
 	},
 	{

@@ -64,7 +64,7 @@ var jobResources = []Info{
 		Example: at(`spec.resources`, `{"pools":[{"name":"all"}],"roles":["actor"]}`),
 	},
 	{
-		ID: "job.resources.roles.target", Title: "A role points at a pool that exists.", Fix: "Name one of the pools.",
+		ID: "job.resources.roles.target", Title: "A role points at a pool that exists.", Fix: "Write the name of one of the pools behind the role.",
 		Example: at(`spec.resources`, `{"pools":[{"name":"all"}],"roles":{"actor":"train"}}`),
 	},
 	{
