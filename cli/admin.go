@@ -20,12 +20,10 @@ func (a app) admin() *cobra.Command {
 	token.AddCommand(a.tokenCreate(), a.tokenList(), a.tokenRevoke())
 	key := &cobra.Command{Use: "key", Short: "The key that signs receipts", Args: cobra.NoArgs}
 	key.AddCommand(a.keyShow())
-	catalog := &cobra.Command{Use: "catalog", Short: "What client releases ship", Args: cobra.NoArgs}
-	catalog.AddCommand(a.catalogImport())
 	cmd.AddCommand(a.backup(), a.restore(), a.migrate(), a.readOnly())
 	cmd.AddCommand(a.device(), a.robot(), a.repositoryAccess(), a.namespace())
 	cmd.AddCommand(a.gc(), a.fsck(), a.scrub(), a.quota(), a.handover())
-	cmd.AddCommand(account, token, key, catalog)
+	cmd.AddCommand(account, token, key, a.catalog())
 	return cmd
 }
 

@@ -125,15 +125,21 @@ func (e *Env) serverFolder(server string) (string, error) {
 	return filepath.Join(home, "servers", hex.EncodeToString(sum[:8])), nil
 }
 
-// packFolder is where sf recipe sync keeps a published pack of the server in use; dir is recipes, benchmarks, playbooks or
-// prompts, as the real clients name them (recipes-and-locks.md 5).
-func (a app) packFolder(d dialect.Dialect, dir, owner, name string) (string, error) {
+// packHome is where sf recipe sync keeps the published packs of the server in use, laid out as the home of a real client.
+func (a app) packHome(d dialect.Dialect) (string, error) {
 	server, err := a.env.server()
 	if err != nil {
 		return "", err
 	}
 	folder, err := a.env.serverFolder(server)
-	return filepath.Join(folder, "packs", string(d), dir, owner, name), err
+	return filepath.Join(folder, "packs", string(d)), err
+}
+
+// packFolder is the folder of one of them; dir is recipes, benchmarks, playbooks or prompts, as the real clients name them
+// (recipes-and-locks.md 5).
+func (a app) packFolder(d dialect.Dialect, dir, owner, name string) (string, error) {
+	home, err := a.packHome(d)
+	return filepath.Join(home, dir, owner, name), err
 }
 
 func (e *Env) catalogueFile(server string, d dialect.Dialect, release string) (string, error) {

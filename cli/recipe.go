@@ -14,7 +14,7 @@ import (
 // recipe holds the verbs about recipes and the locks that record them.
 func (a app) recipe() *cobra.Command {
 	cmd := &cobra.Command{Use: "recipe", Short: "See the methods there are, and the locks of the experiments that use them"}
-	cmd.AddCommand(a.recipeList(), a.recipeStatus(), a.recipeDiff(), a.recipeUpgrade())
+	cmd.AddCommand(a.recipeList(), a.recipeSync(), a.recipeStatus(), a.recipeDiff(), a.recipeUpgrade())
 	return cmd
 }
 

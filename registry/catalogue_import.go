@@ -119,3 +119,25 @@ func (s *Service) CatalogueReleases(ctx context.Context, p auth.Principal) ([]Kn
 	})
 	return list, err
 }
+
+// CatalogueRelease is what ships in one client release, "" the dialect's default. Errors: NotFound.
+func (s *Service) CatalogueRelease(ctx context.Context, p auth.Principal, d dialect.Dialect, release string) (*catalogue.Catalogue, error) {
+	if err := s.authorize(ctx, p, auth.ReadCatalogue, "", "the catalogue"); err != nil {
+		return nil, err
+	}
+	if release == "" {
+		release = catalogue.DefaultRelease(d)
+	}
+	var held *heldRelease
+	err := s.meta.View(ctx, func(tx Tx) (err error) {
+		held, err = s.release(tx, Caller{d, release})
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if held.Release() != release {
+		return nil, Errorf(NotFound, "the %s release %.100q is not known; an administrator imports it with sf admin catalog import", d, release)
+	}
+	return held.Catalogue, nil
+}

@@ -68,19 +68,7 @@ func packFile(tw *tar.Writer, e tree.Entry, r io.Reader) error {
 }
 
 // lenient is the policy that softens every rule of archives that may be.
-var lenient = sync.OnceValue(func() rule.Policy {
-	var ids []rule.ID
-	for _, info := range rule.All() {
-		if info.Softenable() {
-			ids = append(ids, info.ID)
-		}
-	}
-	p, err := rule.Soften(ids...)
-	if err != nil {
-		panic(err)
-	}
-	return p
-})
+var lenient = sync.OnceValue(rule.SoftenAll)
 
 func denied(t tree.Tree, violations []rule.Violation) error {
 	report := rule.Report{}

@@ -34,7 +34,7 @@ func ReadPackage(fsys fs.FS, d dialect.Dialect) (*Catalogue, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := packageReader{fsys: fsys, root: d.Names().Package, dialect: d, release: release, policy: softest(), inputs: make(map[string][]string)}
+	p := packageReader{fsys: fsys, root: d.Names().Package, dialect: d, release: release, policy: rule.SoftenAll(), inputs: make(map[string][]string)}
 	if err := p.integrations(); err != nil {
 		return nil, err
 	}
@@ -47,21 +47,6 @@ func ReadPackage(fsys fs.FS, d dialect.Dialect) (*Catalogue, error) {
 	c := New(d, release, integrated(p.entries, p.bundled), p.bundled)
 	c.benchmarks = p.shipped
 	return c, nil
-}
-
-// softest turns every rule of ours off: what a client ships, it also loads.
-func softest() rule.Policy {
-	var ids []rule.ID
-	for _, info := range rule.All() {
-		if info.Softenable() {
-			ids = append(ids, info.ID)
-		}
-	}
-	policy, err := rule.Soften(ids...)
-	if err != nil {
-		panic(err) // every id is softenable
-	}
-	return policy
 }
 
 // installed finds which client's package is there, and its version.

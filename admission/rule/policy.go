@@ -23,6 +23,18 @@ func Soften(ids ...ID) (Policy, error) {
 	return p, nil
 }
 
+// SoftenAll is the policy that turns every rule of ours into a warning that may be: what is left is what the clients refuse
+// too, and what would harm others.
+func SoftenAll() Policy {
+	p := Policy{soft: make(map[ID]bool)}
+	for _, info := range All() {
+		if info.Softenable() {
+			p.soft[info.ID] = true
+		}
+	}
+	return p
+}
+
 // Audit is p with the given rules in audit mode: a breach is a warning marked so, that counts what the rule would refuse. It
 // fails for a rule that is unknown, that is softened already, or that is not Auditable.
 func (p Policy) Audit(ids ...ID) (Policy, error) {

@@ -8,6 +8,7 @@ import (
 	"github.com/gatehouse-registry/gatehouse/admission/dialect"
 	"github.com/gatehouse-registry/gatehouse/admission/limit"
 	"github.com/gatehouse-registry/gatehouse/registry"
+	"github.com/gatehouse-registry/gatehouse/registry/api/wire"
 )
 
 // GetCatalogue serves GET /api/recipes[?facts=1] in the caller's dialect and release (wire.md 5.1): with facts also
@@ -37,6 +38,43 @@ func (a *API) PutCatalogue(c *gin.Context) error {
 		return err
 	}
 	c.JSON(http.StatusOK, imported)
+	return nil
+}
+
+// ListCatalogues serves GET /api/admin/catalog: the client releases that are known.
+func (a *API) ListCatalogues(c *gin.Context) error {
+	known, err := a.svc.CatalogueReleases(c.Request.Context(), caller(c))
+	if err != nil {
+		return err
+	}
+	out := wire.CatalogueReleases{Releases: make([]wire.CatalogueRelease, len(known))}
+	for i, k := range known {
+		out.Releases[i] = wire.CatalogueRelease{
+			Dialect: k.Dialect, Release: k.Release, Default: k.Default, Recipes: k.Recipes, Bundled: k.Bundled, Benchmarks: k.Benchmarks, ImportedBy: k.ImportedBy,
+		}
+		if !k.ImportedAt.IsZero() {
+			out.Releases[i].ImportedAt = stamp(k.ImportedAt)
+		}
+	}
+	c.JSON(http.StatusOK, out)
+	return nil
+}
+
+// ExportCatalogue serves GET /api/admin/catalog/{sf|tp}[?release=V]: a snapshot as PutCatalogue takes it.
+func (a *API) ExportCatalogue(c *gin.Context) error {
+	d, err := dialect.Parse(c.Param("client"))
+	if err != nil {
+		return registry.Errorf(registry.NotFound, "catalogue: %w", err)
+	}
+	all, err := a.svc.CatalogueRelease(c.Request.Context(), caller(c), d, c.Query("release"))
+	if err != nil {
+		return err
+	}
+	document, err := all.Encode()
+	if err != nil {
+		return err
+	}
+	c.Data(http.StatusOK, "application/json; charset=utf-8", document)
 	return nil
 }
 

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -9,6 +10,8 @@ import (
 
 	"github.com/gatehouse-registry/gatehouse/admission/catalogue"
 	"github.com/gatehouse-registry/gatehouse/admission/dialect"
+	"github.com/gatehouse-registry/gatehouse/registry"
+	"github.com/gatehouse-registry/gatehouse/registry/api/wire"
 )
 
 // For is the client as one of a dialect and client release: what the server shows and how it decides follows from it. ""
@@ -35,4 +38,30 @@ func (c *Client) Catalogue(ctx context.Context, d dialect.Dialect) (all *catalog
 	}
 	all, err = catalogue.ParseAnswer(answer, d)
 	return all, answer, err
+}
+
+// ImportCatalogue replaces what the registry knows of a client release, the dialect's default one when release is "".
+func (c *Client) ImportCatalogue(ctx context.Context, d dialect.Dialect, release string, snapshot []byte) (registry.Imported, error) {
+	var out registry.Imported
+	r := specRequest("/api/admin/catalog/"+d.Names().Client, snapshot)
+	r.method = http.MethodPut
+	if release != "" {
+		r.query = url.Values{"release": {release}}
+	}
+	err := c.call(ctx, r, &out)
+	return out, err
+}
+
+// CatalogueReleases lists the client releases whose catalogues the registry knows.
+func (c *Client) CatalogueReleases(ctx context.Context) ([]wire.CatalogueRelease, error) {
+	var out wire.CatalogueReleases
+	err := c.call(ctx, request{method: http.MethodGet, path: "/api/admin/catalog"}, &out)
+	return out.Releases, err
+}
+
+// CatalogueSnapshot is what the registry knows of a client release, as ImportCatalogue takes it.
+func (c *Client) CatalogueSnapshot(ctx context.Context, d dialect.Dialect, release string) ([]byte, error) {
+	var out json.RawMessage
+	err := c.call(ctx, request{method: http.MethodGet, path: "/api/admin/catalog/" + d.Names().Client, query: url.Values{"release": {release}}}, &out)
+	return out, err
 }

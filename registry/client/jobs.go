@@ -5,12 +5,9 @@ import (
 	"context"
 	"io"
 	"net/http"
-	"net/url"
 
-	"github.com/gatehouse-registry/gatehouse/admission/dialect"
 	"github.com/gatehouse-registry/gatehouse/admission/limit"
 	"github.com/gatehouse-registry/gatehouse/admission/rule"
-	"github.com/gatehouse-registry/gatehouse/registry"
 	"github.com/gatehouse-registry/gatehouse/registry/api/wire"
 )
 
@@ -60,16 +57,4 @@ func (c *Client) document(ctx context.Context, path string) ([]byte, error) {
 	}
 	defer res.Body.Close()
 	return io.ReadAll(io.LimitReader(res.Body, limit.JSONBody))
-}
-
-// ImportCatalogue replaces what the registry knows of a client release, the dialect's default one when release is "".
-func (c *Client) ImportCatalogue(ctx context.Context, d dialect.Dialect, release string, snapshot []byte) (registry.Imported, error) {
-	var out registry.Imported
-	r := specRequest("/api/admin/catalog/"+d.Names().Client, snapshot)
-	r.method = http.MethodPut
-	if release != "" {
-		r.query = url.Values{"release": {release}}
-	}
-	err := c.call(ctx, r, &out)
-	return out, err
 }

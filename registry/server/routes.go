@@ -48,6 +48,8 @@ func routes(a *api.API, p *web.Pages) []route {
 		{http.MethodPatch, "/api/admin/users/:name/disabled", auth.ManageAccounts, a.SetDisabled},
 		{http.MethodPost, "/api/admin/quotas", auth.ManageAccounts, a.SetQuota},
 		{http.MethodPut, "/api/admin/catalog/:client", auth.ImportCatalog, a.PutCatalogue},
+		{http.MethodGet, "/api/admin/catalog/:client", auth.ReadCatalogue, a.ExportCatalogue},
+		{http.MethodGet, "/api/admin/catalog", auth.ReadCatalogue, a.ListCatalogues},
 		{http.MethodGet, "/api/tokens", auth.OwnTokens, a.ListTokens},
 		{http.MethodPost, "/api/tokens", auth.OwnTokens, a.CreateToken},
 		{http.MethodDelete, "/api/tokens/:id", auth.OwnTokens, a.RevokeToken},

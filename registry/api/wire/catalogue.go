@@ -2,6 +2,7 @@ package wire
 
 import (
 	"github.com/gatehouse-registry/gatehouse/admission/catalogue"
+	"github.com/gatehouse-registry/gatehouse/admission/dialect"
 	"github.com/gatehouse-registry/gatehouse/digest"
 )
 
@@ -24,4 +25,21 @@ type ExtensionRow struct {
 // ExtensionList is the answer of GET /api/extensions. It is never less than all: a client deletes what is not listed.
 type ExtensionList struct {
 	Extensions []ExtensionRow `json:"extensions"`
+}
+
+// CatalogueRelease is a client release whose catalogue the registry knows.
+type CatalogueRelease struct {
+	Dialect    dialect.Dialect `json:"dialect"`
+	Release    string          `json:"release"`
+	Default    bool            `json:"default"` // clients that don't name theirs get this one
+	Recipes    int             `json:"recipes"`
+	Bundled    int             `json:"bundled_plugins"`
+	Benchmarks int             `json:"benchmarks"`
+	ImportedBy string          `json:"imported_by,omitempty"` // "": it comes with the program
+	ImportedAt string          `json:"imported_at,omitempty"` // RFC 3339
+}
+
+// CatalogueReleases is the answer of GET /api/admin/catalog.
+type CatalogueReleases struct {
+	Releases []CatalogueRelease `json:"releases"`
 }
