@@ -27,6 +27,9 @@ type handoverTarget struct {
 	Parallel     int           `yaml:"parallel"`
 }
 
+// handoverFolder is where commands run, below the data directory.
+const handoverFolder = "handover"
+
 // The values of what a target does not set, and the longest that one try may take.
 const (
 	handoverTimeout     = 30 * time.Second
@@ -123,6 +126,20 @@ func (c Config) handoverTargets() ([]registry.HandoverTarget, error) {
 	return targets, nil
 }
 
+// commandFolder makes the folder in which a target's commands run, and removes what a server that was killed left there. A command
+// of that server may still run and write there; what can't be removed for that goes at the next start.
+func (c Config) commandFolder(target string) (string, error) {
+	folder := filepath.Join(c.path(handoverFolder), target)
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return "", err
+	}
+	left, err := os.ReadDir(folder)
+	for _, e := range left {
+		_ = os.RemoveAll(filepath.Join(folder, e.Name()))
+	}
+	return folder, err
+}
+
 func (c Config) deliverer(t handoverTarget) (registry.HandoverDeliverer, error) {
 	base := strings.TrimSuffix(c.PublicURL, "/")
 	switch {
@@ -132,8 +149,8 @@ func (c Config) deliverer(t handoverTarget) (registry.HandoverDeliverer, error) 
 		}
 		return handover.Directory{Path: t.Directory, Package: t.Package, Base: base}, nil
 	case len(t.Command) > 0:
-		folder := c.path(spoolFolder)
-		if err := os.MkdirAll(folder, 0o700); err != nil {
+		folder, err := c.commandFolder(t.Name)
+		if err != nil {
 			return nil, err
 		}
 		return handover.Command{Args: t.Command, Folder: folder, Package: t.Package, Base: base}, nil
