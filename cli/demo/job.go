@@ -55,7 +55,7 @@ func submitJob(d *demo) error {
 	if err := d.decision("job.json"); err != nil {
 		return err
 	}
-	return d.says(0, []string{"submit", "job.json", "--save", jobDir}, `^admitted run-\S+, 1 GPUs, spec sha256:`)
+	return d.says(0, []string{"submit", "--jobspec", "job.json", "--save", jobDir}, `^admitted run-\S+, 1 GPUs, spec sha256:`)
 }
 
 // recipeDigest is what a job names a recipe by: the digest of its recipe.yaml.
@@ -78,7 +78,7 @@ func (d *demo) recipeDigest() (string, error) {
 
 // decision shows gate 2's decision about a spec, without the normalised spec that it ends with.
 func (d *demo) decision(file string) error {
-	args := []string{"submit", file, "--dry-run", "--json"}
+	args := []string{"submit", "--jobspec", file, "--dry-run", "--json"}
 	fmt.Println("$ sf " + shellWords(args))
 	output, exit, err := d.quiet("", args...)
 	if err != nil {
@@ -196,7 +196,7 @@ func refuseDisabled(d *demo) error {
 	if err := d.login("alice-token", "alice"); err != nil {
 		return err
 	}
-	if err := d.says(3, []string{"submit", "job.json"}, `alice/grad-clip@1\.2\.0 is disabled`, `\[job\.plugins\.record\.disabled\]`); err != nil {
+	if err := d.says(3, []string{"submit", "--jobspec", "job.json"}, `alice/grad-clip@1\.2\.0 is disabled`, `\[job\.plugins\.record\.disabled\]`); err != nil {
 		return err
 	}
 	return d.says(0, launch(), started)

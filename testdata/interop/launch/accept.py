@@ -140,7 +140,7 @@ def check(case: Case, launcher: str, report):
 def signed(case: Case, launcher: str, report):
     """The same job through gate 2 first: the stored spec, its receipt and the registry's key, all verified offline."""
     spec = case.job / ".starforge/jobspec.json"
-    case.must("submit", spec, "--save", case.job)
+    case.must("submit", "--jobspec", spec, "--save", case.job)
     (case.work / "trust").write_text(case.must("admin", "key", "show") + "\n")
     receipt = case.work / "job.receipt.json"
     p, seen = case.launch(launcher, "--receipt", receipt, "--trust", case.work / "trust")
