@@ -45,6 +45,9 @@ func (t Ticket) ID() SuiteID { return SuiteID{t.Kind, t.Owner, t.Name} }
 // ref is the version that the ticket is for, as messages name it.
 func (t Ticket) ref() string { return t.ID().String() + "@" + t.Version }
 
+// ticketEncoding writes a ticket in one way only.
+var ticketEncoding = base64.RawURLEncoding.Strict()
+
 // ticketMAC signs a ticket with the key of uploads, apart from their ids.
 func (s *Service) ticketMAC(payload string) []byte {
 	mac := hmac.New(sha256.New, s.uploadKey)
@@ -55,18 +58,18 @@ func (s *Service) ticketMAC(payload string) []byte {
 // seal makes the text of a ticket, which needs no escaping in an address.
 func (s *Service) seal(t Ticket) (string, error) {
 	b, err := json.Marshal(t)
-	payload := base64.RawURLEncoding.EncodeToString(b)
-	return payload + "." + base64.RawURLEncoding.EncodeToString(s.ticketMAC(payload)), err
+	payload := ticketEncoding.EncodeToString(b)
+	return payload + "." + ticketEncoding.EncodeToString(s.ticketMAC(payload)), err
 }
 
 // openTicket reads a ticket. Errors: Denied for one that is forged or has expired, upon which the clients ask for another.
 func (s *Service) openTicket(text string) (t Ticket, err error) {
 	payload, signature, _ := strings.Cut(text, ".")
-	mac, err := base64.RawURLEncoding.DecodeString(signature)
+	mac, err := ticketEncoding.DecodeString(signature)
 	if err != nil || !hmac.Equal(mac, s.ticketMAC(payload)) {
 		return t, Errorf(Denied, "the upload address is not valid: ask for another")
 	}
-	b, err := base64.RawURLEncoding.DecodeString(payload)
+	b, err := ticketEncoding.DecodeString(payload)
 	if err == nil {
 		err = json.Unmarshal(b, &t)
 	}
