@@ -159,7 +159,7 @@ func (g *submissionGate) method() {
 	}
 	if g.spec.Hyperparams != nil || g.entry.Params != nil {
 		if g.entry.Params == nil {
-			g.unchecked(jobspec.Reference{Kind: "hyperparams", Path: "spec.hyperparams", Text: g.entry.Name})
+			g.unchecked(jobspec.Reference{Kind: refHyperparams, Path: "spec.hyperparams", Text: g.entry.Name})
 		}
 		stored, found := g.entry.Hyperparams(g.spec.Hyperparams, g.spec.Framework.Version)
 		for _, v := range found {
@@ -190,6 +190,9 @@ func orNone(list []string) string {
 // resources checks roles, pools and quota.
 func (g *submissionGate) resources() {
 	res := g.spec.Resources
+	if g.entry.ok && g.entry.Roles == nil && (len(res.Roles) > 0 || len(res.Pools) > 1) {
+		g.unchecked(jobspec.Reference{Kind: refRoles, Path: "spec.resources.roles", Text: g.entry.Name})
+	}
 	if g.entry.ok && g.entry.Roles != nil {
 		for _, role := range res.Roles {
 			if !slices.Contains(g.entry.Roles, role.Name) {

@@ -26,6 +26,20 @@ var accessRules = map[jobspec.RefKind]RuleID{
 // quietKinds are not worth a warning when nobody checked them: they lie in the job itself, or are only shown.
 var quietKinds = map[jobspec.RefKind]bool{jobspec.RefSource: true, jobspec.RefMetric: true, jobspec.RefURL: true}
 
+// UncheckedKinds are the kinds of references that may be left unchecked, and so refused where the deployment wants that. Source
+// and metric lie in the job itself, and a url is only shown.
+var UncheckedKinds = []jobspec.RefKind{
+	jobspec.RefAlgorithm, jobspec.RefImage, jobspec.RefModel, jobspec.RefArtifact, jobspec.RefDataset, jobspec.RefCorpus,
+	jobspec.RefVolume, jobspec.RefEnvironment, jobspec.RefTaskset, jobspec.RefSeries, jobspec.RefTool, jobspec.RefAction, jobspec.RefBenchmark,
+	jobspec.RefRubric, jobspec.RefRunner, jobspec.RefRun, jobspec.RefFleet, refHyperparams, refRoles,
+}
+
+// What a recipe does not tell of itself leaves unchecked, beside the kinds of package jobspec.
+const (
+	refHyperparams jobspec.RefKind = "hyperparams"
+	refRoles       jobspec.RefKind = "roles"
+)
+
 // references asks the resolver about everything that the gate has no rule of its own for. What nobody can check is
 // listed, never passed in silence.
 func (g *submissionGate) references() {

@@ -2,6 +2,7 @@ package registry
 
 import (
 	"context"
+	"slices"
 
 	"github.com/gatehouse-registry/gatehouse/admission"
 	"github.com/gatehouse-registry/gatehouse/admission/dialect"
@@ -48,7 +49,7 @@ type lookup struct {
 	tx      Tx
 	p       auth.Principal
 	answers answers
-	open    []jobspec.Reference // what was asked and nobody answered
+	open    []jobspec.Reference // what was asked and nobody answered, but for what lies in the job itself
 	err     error               // of the store; it makes the decision void
 }
 
@@ -64,7 +65,7 @@ func (l *lookup) resolve(ref jobspec.Reference) admission.Resolution {
 		}
 	}
 	r, answered := l.answers[ref]
-	if !answered {
+	if !answered && slices.Contains(admission.UncheckedKinds, ref.Kind) {
 		l.open = append(l.open, ref)
 	}
 	return r

@@ -2,7 +2,6 @@ package registry
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/gatehouse-registry/gatehouse/admission"
@@ -17,18 +16,18 @@ var ownRun = pattern.New(`^run-[0-9]{8}-[0-9]{6}-[0-9a-f]{8}$`)
 
 // heldRun looks for a run of ours by its id.
 func (s *Service) heldRun(tx Tx, p auth.Principal, ref jobspec.Reference) (admission.Resolution, error) {
-	return s.runResolution(tx, p, ref.Text)
+	return s.runResolution(tx, p, ref.Text, "it")
 }
 
 // heldArtifact looks for the run that an artifact, run/<id>/<kind>[@…], comes from.
 func (s *Service) heldArtifact(tx Tx, p auth.Principal, ref jobspec.Reference) (admission.Resolution, error) {
 	id, _, _ := strings.Cut(strings.TrimPrefix(ref.Text, "run/"), "/")
-	return s.runResolution(tx, p, id)
+	return s.runResolution(tx, p, id, "its run")
 }
 
 // runResolution answers for a run of ours. Whether it left the artifact behind only the platform knows: where one is asked,
-// it has the last word on a run that is there.
-func (s *Service) runResolution(tx Tx, p auth.Principal, id string) (admission.Resolution, error) {
+// it has the last word on a run that is there. what names the run in a refusal.
+func (s *Service) runResolution(tx Tx, p auth.Principal, id, what string) (admission.Resolution, error) {
 	if !ownRun.MatchString(id) {
 		return admission.Resolution{}, nil
 	}
@@ -38,7 +37,7 @@ func (s *Service) runResolution(tx Tx, p auth.Principal, id string) (admission.R
 	}
 	switch {
 	case errors.Is(err, ErrNotFound):
-		return admission.Resolution{State: admission.NotFound, Detail: fmt.Sprintf("there is no run %s, or not for this account", id)}, nil
+		return admission.Resolution{State: admission.NotFound, Detail: what + " is not there, or not for this account"}, nil
 	case err != nil || s.resolver != nil:
 		return admission.Resolution{}, err
 	}

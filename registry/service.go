@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/gatehouse-registry/gatehouse/admission/jobspec"
 	"github.com/gatehouse-registry/gatehouse/admission/rule"
 	"github.com/gatehouse-registry/gatehouse/digest"
 	"github.com/gatehouse-registry/gatehouse/registry/auth"
@@ -50,6 +51,11 @@ type Settings struct {
 	ReceiptTTL   time.Duration // how long a receipt may launch
 	Profiles     []Profile     // hardware profiles, at least one
 	ImageHosts   []string      // registry hosts that images may come from; "*" allows all
+	PinImages    bool          // images must be named by digest
+	Hubs         []string      // hubs that models and data sets may come from, of jobspec.Hubs
+	PinHubs      bool          // what comes from a hub outside must name a commit
+	// RefuseUnchecked are the kinds of references that refuse a job when nobody could check them.
+	RefuseUnchecked []jobspec.RefKind
 
 	Collection CollectionSettings
 	Scrub      ScrubSettings
@@ -72,6 +78,7 @@ func DefaultSettings() Settings {
 		ReceiptTTL: 30 * 24 * time.Hour,
 		Profiles:   []Profile{{Name: "h200", Series: "h200", Nodes: 1, GPUsPerNode: 8, Label: "NVIDIA H200"}},
 		ImageHosts: []string{"*"},
+		Hubs:       jobspec.Hubs,
 		Collection: CollectionSettings{Every: 6 * time.Hour, Grace: 2 * time.Hour},
 		Scrub:      ScrubSettings{Every: 7 * 24 * time.Hour, Rate: 20 << 20},
 		RobotTTL:   400 * 24 * time.Hour,

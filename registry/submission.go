@@ -102,7 +102,8 @@ func (s *Service) look(ctx context.Context, p auth.Principal, q question) (d adm
 func (s *Service) decideSubmission(tx Tx, p auth.Principal, q question) (admission.Decision, *jobspec.Spec, []jobspec.Reference, error) {
 	in := admission.SubmissionInput{
 		Spec: q.spec, Report: q.report, Account: p.Account, AnyNamespace: p.Can(auth.AnyNamespace),
-		Beside: q.sub.Beside, ImageHosts: s.set.ImageHosts,
+		Beside: q.sub.Beside, ImageHosts: s.set.ImageHosts, PinImages: s.set.PinImages, Hubs: s.set.Hubs, PinHubs: s.set.PinHubs,
+		RefuseUnchecked: s.set.RefuseUnchecked,
 	}
 	for _, profile := range s.set.Profiles {
 		in.Profiles = append(in.Profiles, admission.Profile{Name: profile.Name, Series: profile.Series})

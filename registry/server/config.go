@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-registry/gatehouse/registry"
+	"github.com/gatehouse-registry/gatehouse/registry/webhook"
 )
 
 // ConfigFile is the name of the configuration file in the data directory.
@@ -42,6 +43,17 @@ type Config struct {
 	RobotTTL         time.Duration    `yaml:"robot_ttl" doc:"how long a robot account lives at most"`
 	Sessions         Sessions         `yaml:"sessions"`
 	WorkloadIdentity []workloadIssuer `yaml:"workload_identity" doc:"issuers whose identity documents programs may exchange for a robot's token: a list of issuer, audience, ca_file, and rules of claims, robot, ttl (docs/access.md)"`
+
+	RequireImageDigest bool     `yaml:"require_image_digest" doc:"refuse jobs whose image is not named by digest (name@sha256:…); otherwise a tag is a warning"`
+	Hubs               []string `yaml:"hubs" doc:"hubs that the models and data sets of tuneplane jobs may come from: tp (this platform), hf, ms"`
+	RequireHubCommit   bool     `yaml:"require_hub_commit" doc:"refuse models and data sets of hf and ms that name no commit of 40 hex digits"`
+
+	Resolver             string        `yaml:"resolver" secret:"url" doc:"the address that is asked what jobs name and the registry does not hold: data sets, volumes, models and the like (docs/resolver.md); unset means nobody is asked"`
+	ResolverSecretFile   string        `yaml:"resolver_secret_file" doc:"the file that holds the secret which requests to resolver are signed with: whsec_ and base64, or 16 bytes or more of text"`
+	ResolverCAFile       string        `yaml:"resolver_ca_file" doc:"the certificates of authorities, in PEM, that are trusted for resolver in place of the system's"`
+	ResolverTimeout      time.Duration `yaml:"resolver_timeout" doc:"how long resolver may take to answer; a submission that has no answer by then is told to try again"`
+	ResolverInsecureHTTP bool          `yaml:"resolver_insecure_http" doc:"ask resolver by plain HTTP on another machine: whoever is on the way reads and changes what is said"`
+	Unchecked            string        `yaml:"unchecked" doc:"what happens to a job that names something that nobody could check: warn, or refuse:KIND[,KIND] for these kinds, or refuse:all (docs/resolver.md lists the kinds)"`
 
 	Profiles   []registry.Profile `yaml:"profiles" doc:"hardware that jobs may ask for: a list of name, series (default: the name), num_nodes, gpus_per_node (default: 1), label"`
 	ImageHosts []string           `yaml:"image_hosts" doc:"registry hosts of images that jobs may run; * allows all, *.example.org a domain"`
@@ -110,6 +122,7 @@ func defaults() Config {
 		Listen: DefaultListen, LogFormat: "auto", LogLevel: "info", DrainTimeout: time.Minute,
 		RobotTTL: set.RobotTTL, Sessions: Sessions(set.Sessions),
 		Profiles: set.Profiles, ImageHosts: set.ImageHosts,
+		Hubs: set.Hubs, ResolverTimeout: webhook.DefaultTimeout, Unchecked: uncheckedWarn,
 		Collection: Collection{Every: set.Collection.Every, Grace: set.Collection.Grace},
 		Scrub:      Scrub{Every: set.Scrub.Every, Rate: set.Scrub.Rate},
 		Limits: Limits{

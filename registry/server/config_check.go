@@ -58,6 +58,8 @@ func (c Config) settings() (registry.Settings, error) {
 	set.MaxBlob, set.UploadTTL, set.PreviewTTL = c.Limits.MaxBlobBytes, c.Limits.UploadTTL, c.Limits.PreviewTTL
 	set.LeaseTTL, set.ReceiptTTL = c.Limits.LeaseTTL, c.Limits.ReceiptTTL
 	set.ImageHosts, set.Profiles = c.ImageHosts, slices.Clone(c.Profiles)
+	set.PinImages, set.Hubs, set.PinHubs = c.RequireImageDigest, k.hubs(), c.RequireHubCommit
+	set.RefuseUnchecked = k.resolver()
 	set.AnonymousRead, set.RobotTTL, set.Workloads = c.AnonymousRead, c.RobotTTL, k.access()
 	set.Sessions = registry.SessionSettings(c.Sessions)
 	set.Collection = registry.CollectionSettings{Every: c.Collection.Every, Grace: c.Collection.Grace}

@@ -84,6 +84,9 @@ func TestConfigPrecedence(t *testing.T) {
 				var preset Config
 				f := k.field(&preset)
 				values = [3]string{"11", "12", "13"}
+				if f.Kind() == reflect.Bool {
+					values = [3]string{"true", "false", "true"}
+				}
 				if f.Type() == reflect.TypeFor[time.Duration]() {
 					values = [3]string{"1h", "2h", "3h"}
 				}

@@ -52,6 +52,9 @@ func (s *Server) openStores(ctx context.Context, set registry.Settings, change f
 	if deps.Handover, err = s.config.handoverTargets(); err != nil {
 		return err
 	}
+	if deps.Resolver, err = s.config.resolver(); err != nil {
+		return err
+	}
 	change(&deps)
 	s.observe(&deps, backend)
 	s.ready = newReadiness(deps, set.RegistryID)

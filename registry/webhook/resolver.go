@@ -88,6 +88,8 @@ func (r *Resolver) Resolve(ctx context.Context, req registry.ResolveRequest) ([]
 	}
 	a, err := r.client.Post(ctx, newID(), "application/json", body)
 	switch {
+	case ctx.Err() != nil: // nobody waits for it any more
+		return nil, ctx.Err()
 	case err != nil:
 		return nil, unavailable("does not answer", defaultRetry, err)
 	case !a.OK():
