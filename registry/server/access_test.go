@@ -126,6 +126,7 @@ func startMatrix(t *testing.T) *matrix {
 	for _, kind := range []string{"private", "closed", "secret"} {
 		g.private("alice", repositories[kind], "rita")
 	}
+	m.suites()
 	return m
 }
 
@@ -194,6 +195,9 @@ func (m *matrix) value(name, n, repository, as string, a access) string {
 		}
 		return r.header.Get("Docker-Upload-Uuid")
 	}
+	if name == "ticket" || name == "runner" {
+		return m.suiteRecord(name, n, repository)
+	}
 	return m.record(name, n)
 }
 
@@ -226,6 +230,8 @@ func (m *matrix) record(name, n string) string {
 		return job.RunID
 	case "token":
 		return tokenOfAlice(m.gatehouse, n)
+	case "session":
+		return m.session("alice").Session
 	case "package":
 		return packageUpload(m.gatehouse, n)
 	case "robot":
@@ -340,6 +346,9 @@ func seen(r reply, repository string) string {
 		owner, name, _ := strings.Cut(repository, "/")
 		text = strings.ReplaceAll(text, repository, "REPOSITORY")
 		text = strings.ReplaceAll(text, owner+"%2F"+name, "REPOSITORY")
+		for _, plural := range []string{"environments", "tasksets", "rubrics"} {
+			text = strings.ReplaceAll(text, owner+"/"+plural+"/"+name, "REPOSITORY")
+		}
 	}
 	return digestText.ReplaceAllString(text, "DIGEST")
 }

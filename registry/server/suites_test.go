@@ -508,3 +508,32 @@ func TestRunners(t *testing.T) {
 	remove("alice").want(t, http.StatusNotFound)
 	beat(r.ID, r.Credential).want(t, http.StatusUnauthorized)
 }
+
+// suites makes an environment, a taskset and a rubric of the names of the matrix's public and private repositories.
+func (m *matrix) suites() {
+	for _, kind := range []string{"public", "private"} {
+		name := repositories[kind]
+		pushing{g: m.gatehouse, as: "alice", kind: "environment", name: name, version: "v1", public: kind == "public"}.all(shop)
+		pushing{g: m.gatehouse, as: "alice", kind: "taskset", name: name, version: "v1", public: kind == "public"}.all(tasks())
+		path := "/api/rubrics/" + name + "?version=v1&visibility=" + kind
+		m.do(call{as: "alice", method: http.MethodPut, path: path, body: []byte("Be kind.")}).want(m.tb, http.StatusCreated)
+		if kind == "private" {
+			for _, plural := range []string{"environments", "tasksets", "rubrics"} {
+				m.private("alice", strings.Replace(name, "/", "/"+plural+"/", 1), "rita")
+			}
+		}
+	}
+}
+
+// suiteRecord makes an address for an upload of alice's, or a runner of an environment, and gives what names it.
+func (m *matrix) suiteRecord(name, n, repository string) string {
+	if name == "ticket" {
+		var a wire.UploadAddress
+		pushing{g: m.gatehouse, as: "alice", kind: "environment", name: "up" + n, version: "v1"}.address("file").want(m.tb, http.StatusOK).into(m.tb, &a)
+		_, ticket, _ := strings.Cut(a.URL, "ticket=")
+		return ticket
+	}
+	var r wire.RegisteredRunner
+	m.send("alice", http.MethodPost, "/api/environments/"+repository+"/runners", wire.NewRunner{Address: "http://box" + n}).want(m.tb, http.StatusCreated).into(m.tb, &r)
+	return r.ID
+}
