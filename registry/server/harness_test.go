@@ -291,6 +291,9 @@ type violation struct {
 
 // refusalOf reads an error in the form of the route. An error in another form is an error of the test's.
 func refusalOf(path string, r reply) (refusal, error) {
+	if isPage(path) {
+		return pageRefusal(r)
+	}
 	if got := r.header.Get("Content-Type"); got != "application/json" {
 		return refusal{}, fmt.Errorf("an error of type %q: %.200q", got, r.body)
 	}

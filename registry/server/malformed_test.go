@@ -23,7 +23,7 @@ import (
 // clientsFault says what is wrong with an answer to whatever a client may have sent: a failure of the server, or an
 // error in a form that the client can't show.
 func clientsFault(method, path string, r reply) error {
-	outside := r.status == http.StatusNotImplemented && strings.Contains(path, "/api/") || strings.HasPrefix(path, "/cli/")
+	outside := r.status == http.StatusNotImplemented && strings.Contains(path, "/api/")
 	switch {
 	case r.status >= 500 && !outside:
 		return fmt.Errorf("status %d: %.300q", r.status, r.body)
