@@ -123,7 +123,7 @@ func (s *preparation) fault(id rule.ID, err error) bool {
 func (s *preparation) refusedLock(i lock.Inspection) {
 	v := rule.Violation{Rule: "submit.lock", File: i.Path, Message: strings.TrimPrefix(i.Message, i.Path+": ")}
 	if f := i.Fault(); f != nil {
-		v.Line, v.Column, v.Field, v.Hint = f.Line, f.Column, f.Field, f.Hint
+		v.Line, v.Column, v.Field, v.Message, v.Hint = f.Line, f.Column, f.Field, f.Message, f.Hint
 	}
 	s.report.Add(v)
 }

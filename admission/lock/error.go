@@ -15,12 +15,25 @@ type Error struct {
 }
 
 func (e *Error) Error() string {
+	where := ""
+	if e.Line > 0 {
+		where = fmt.Sprintf("line %d, column %d: ", e.Line, e.Column)
+	}
+	return where + e.text()
+}
+
+// in is the error with the file that it is in.
+func (e *Error) in(path string) string {
+	if e.Line > 0 {
+		path = fmt.Sprintf("%s:%d:%d", path, e.Line, e.Column)
+	}
+	return path + ": " + e.text()
+}
+
+func (e *Error) text() string {
 	s := e.Message
 	if e.Field != "" {
 		s = e.Field + ": " + s
-	}
-	if e.Line > 0 {
-		s = fmt.Sprintf("line %d, column %d: %s", e.Line, e.Column, s)
 	}
 	if e.Hint != "" {
 		s += ". " + e.Hint

@@ -85,7 +85,7 @@ func ParsePlugins(src []byte, d dialect.Dialect) (Plugins, error) {
 }
 
 // load reads the document as Python's reader does, softening what only we refuse.
-func load(src []byte) (*pyvalue.Value, error) {
+func load(src []byte) (*pyvalue.Value, *Error) {
 	doc, report := pyjson.Load(src, pyjson.Options{Policy: lenient()})
 	if !report.OK() {
 		v := report.Violations[0]

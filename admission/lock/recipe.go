@@ -94,6 +94,14 @@ func ReadsRecipe(d dialect.Dialect) []string {
 // ParseRecipe reads a recipe lock of the dialect. The error is an *Error; it does not name the file. That a lock names no
 // recipe is no error here: Inspect says what it means.
 func ParseRecipe(src []byte, d dialect.Dialect) (*Recipe, error) {
+	r, err := readRecipe(src, d)
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+func readRecipe(src []byte, d dialect.Dialect) (*Recipe, *Error) {
 	doc, err := load(src)
 	if err != nil {
 		return nil, err

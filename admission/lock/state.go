@@ -80,47 +80,46 @@ func (i Inspection) Fault() *Error { return i.err }
 func Inspect(s Subject) Inspection {
 	i := Inspection{Path: s.Path, Recipe: s.Requested, Changes: []Change{}, subject: s}
 	if s.Unread != nil {
-		return i.malformed(nil, "%v", s.Unread)
+		return i.malformed("%v", s.Unread)
 	}
 	if s.Source == nil {
-		return i.malformed(nil, "the experiment has no %s; sf new makes one with the experiment", RecipeFile)
+		return i.malformed("the experiment has no %s; sf new makes one with the experiment", RecipeFile)
 	}
-	lock, err := ParseRecipe(s.Source, s.Catalogue.Dialect())
+	lock, err := readRecipe(s.Source, s.Catalogue.Dialect())
 	if err != nil {
-		e, _ := err.(*Error)
-		return i.malformed(e, "%s: %v", s.Path, err)
+		return i.malformedAt(err)
 	}
 	i.lock = lock
 	requested := pyvalue.Strip(s.Requested)
 	if i.Recipe = requested; requested == "" {
 		i.Recipe = lock.Name
 	}
+	named := lock.places[fieldName]
 	switch {
 	case i.Recipe == "":
-		return i.malformed(lock.missing(fieldName), "%s names no recipe: %s is missing", s.Path, fieldName)
+		return i.malformedAt(errorAt(named, fieldName, "", "is missing or empty"))
 	case requested != "" && lock.Name != "" && lock.Name != requested:
-		return i.malformed(errorAt(lock.places[fieldName], fieldName, "", "found %.100q, expected %.100q", lock.Name, requested),
-			"%s locks the recipe %.100q, not %.100q as asked for", s.Path, lock.Name, requested)
+		return i.malformedAt(errorAt(named, fieldName, "", "found %.100q, expected %.100q as asked for", lock.Name, requested))
 	}
 	entry, ok := s.Catalogue.Lookup(i.Recipe)
 	if !ok {
-		return i.malformed(errorAt(lock.places[fieldName], fieldName, "", "found %.100q", i.Recipe), "%s: the recipe %.100q is not in the catalogue of %s %s%s",
-			s.Path, i.Recipe, s.Catalogue.Dialect(), s.Catalogue.Release(), s.Catalogue.Near(i.Recipe))
+		return i.malformedAt(errorAt(named, fieldName, "", "the recipe %.100q is not in the catalogue of %s %s%s",
+			i.Recipe, s.Catalogue.Dialect(), s.Catalogue.Release(), s.Catalogue.Near(i.Recipe)))
 	}
 	i.entry = &entry
 	i.FrameworkVersion = lock.FrameworkVersion
 	return i.decide(entry)
 }
 
-func (i Inspection) malformed(at *Error, format string, args ...any) Inspection {
-	i.State, i.err, i.Message = Malformed, at, fmt.Sprintf(format, args...)
+func (i Inspection) malformed(format string, args ...any) Inspection {
+	i.State, i.Message = Malformed, fmt.Sprintf(format, args...)
 	i.FrameworkVersion, i.lock = "", nil
 	return i
 }
 
-// missing is the Error of a field that is not there.
-func (r *Recipe) missing(label string) *Error {
-	return errorAt(r.places[label], label, "", "is missing or empty")
+func (i Inspection) malformedAt(at *Error) Inspection {
+	i.err = at
+	return i.malformed("%s", at.in(i.Path))
 }
 
 // decide is Inspect for a lock and the recipe that it names.
