@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -70,13 +72,11 @@ func (a app) check() *cobra.Command {
 	}
 	cmd.AddCommand(
 		a.checkPack(),
-		a.checkFile("manifest", "a plugin.yaml", limit.PluginYAML, admission.CheckManifest),
-		a.checkFile("recipe", "a recipe.yaml", limit.Document, admission.CheckRecipe),
-		a.checkFile("benchmark", "a benchmark.yaml", limit.Document, admission.CheckBenchmark),
+		a.checkFile("manifest", "a plugin.yaml", limit.PluginYAML, named(admission.CheckManifest)),
+		a.checkFile("recipe", "a recipe.yaml", limit.Document, named(admission.CheckRecipe)),
+		a.checkFile("benchmark", "a benchmark.yaml", limit.Document, named(admission.CheckBenchmark)),
 		a.checkFile("jobspec", "a JobSpec, as far as a document alone can tell", limit.Document,
-			func(src []byte, opt admission.CheckOptions) admission.Decision {
-				return admission.CheckJobSpec(src, "", opt)
-			}),
+			admission.CheckJobSpec),
 	)
 	return cmd
 }
@@ -110,7 +110,15 @@ func checkPackAt(path string, opt admission.CheckOptions) (d admission.Decision,
 	return d, err
 }
 
-func (a app) checkFile(name, what string, max int64, check func([]byte, admission.CheckOptions) admission.Decision) *cobra.Command {
+// fileCheck checks a document whose name the violations are to show.
+type fileCheck func(src []byte, file string, opt admission.CheckOptions) admission.Decision
+
+// named is a check of documents that always have one name.
+func named(check func([]byte, admission.CheckOptions) admission.Decision) fileCheck {
+	return func(src []byte, _ string, opt admission.CheckOptions) admission.Decision { return check(src, opt) }
+}
+
+func (a app) checkFile(name, what string, max int64, check fileCheck) *cobra.Command {
 	var flags checkFlags
 	cmd := &cobra.Command{
 		Use: name + " FILE", Short: "Check " + what, Args: cobra.ExactArgs(1),
@@ -123,7 +131,7 @@ func (a app) checkFile(name, what string, max int64, check func([]byte, admissio
 			if err != nil {
 				return err
 			}
-			return a.printDecision(check(src, opt))
+			return a.printDecision(check(src, filepath.Base(args[0]), opt))
 		},
 	}
 	flags.add(cmd)
@@ -144,8 +152,10 @@ func readFile(path string, max int64) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, max))
+	return readAtMost(f, max)
 }
+
+func readAtMost(r io.Reader, max int64) ([]byte, error) { return io.ReadAll(io.LimitReader(r, max)) }
 
 // printDecision shows a decision and ends with exit 0 or 3.
 func (a app) printDecision(d admission.Decision) error {
@@ -170,6 +180,9 @@ func describe(s rule.Subject) string {
 	text := printable(s.Name + " " + s.Version)
 	if s.Kind != "" {
 		text += fmt.Sprintf(" (%s, %s)", s.Kind, s.Dialect)
+	}
+	if s.Kind == "" && s.Digest != "" {
+		text = strings.TrimSpace(text) + fmt.Sprintf("\n   %s, spec %s", s.Dialect, s.Digest)
 	}
 	if s.ContentDigest != "" {
 		text += "\n   content " + s.ContentDigest + "\n   tree    " + s.TreeDigest

@@ -66,16 +66,14 @@ A rule marked ours is stricter than the platforms' own clients. What may be soft
 and --warn here turn into a warning; what may be audited, audit_mode lets report without refusing (docs/admission.md).`,
 		RunE: func(_ *cobra.Command, args []string) error {
 			rows := []ruleRow{}
-			var ids []string
 			for _, info := range rule.All() {
-				ids = append(ids, string(info.ID))
 				if len(args) == 0 || info.ID == rule.ID(args[0]) || strings.HasPrefix(string(info.ID), args[0]+".") {
 					rows = append(rows, newRuleRow(info))
 				}
 			}
 			switch {
 			case len(rows) == 0:
-				return registry.Errorf(registry.NotFound, "no rule is called %.100q%s", args[0], nearestRule(args[0], ids))
+				return registry.Errorf(registry.NotFound, "no rule is called %.100q%s", args[0], nearestRule(args[0], ruleNames()))
 			case a.opt.json:
 				return a.env.writeJSON(rows)
 			case len(rows) == 1 || len(args) == 1 && rows[0].ID == rule.ID(args[0]):
@@ -89,6 +87,14 @@ and --warn here turn into a warning; what may be audited, audit_mode lets report
 			return t.Flush()
 		},
 	}
+}
+
+func ruleNames() []string {
+	var ids []string
+	for _, info := range rule.All() {
+		ids = append(ids, string(info.ID))
+	}
+	return ids
 }
 
 func nearestRule(word string, ids []string) string {
