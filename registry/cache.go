@@ -41,6 +41,7 @@ const (
 	credentialRow
 	accessRow
 	limitRow
+	pluginRow
 )
 
 // rowKey names a value that is read of the store: its kind and up to two names.

@@ -3,6 +3,7 @@ package registry
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -16,10 +17,17 @@ import (
 )
 
 // Submit admits a job and stores it with its package, which may be nil. The gate is asked before the package is taken and
-// again when the job is stored. Errors: Denied, TooLarge, and a *rule.Denied of gate 2 or of the package.
+// again when the job is stored. A submission with the key of a job that the account submitted is that job, whatever else it
+// holds. Errors: Denied, TooLarge, and a *rule.Denied of gate 2 or of the package.
 func (s *Service) Submit(ctx context.Context, p auth.Principal, sub Submission, body io.Reader) (Job, error) {
 	if err := s.authorize(ctx, p, auth.SubmitJobs, "", "a job"); err != nil {
 		return Job{}, err
+	}
+	if err := checkKey(sub.Key); err != nil {
+		return Job{}, err
+	}
+	if job, done, err := s.jobOfKey(ctx, p, sub.Key); done || err != nil {
+		return job, err
 	}
 	d, q, err := s.ask(ctx, p, sub, "job.submit")
 	if err != nil {
@@ -34,7 +42,28 @@ func (s *Service) Submit(ctx context.Context, p auth.Principal, sub Submission, 
 			return Job{}, err
 		}
 	}
-	return s.admit(ctx, p, q, pkg, "")
+	job, err := s.admit(ctx, p, q, pkg, "")
+	if CodeOf(err) == Conflict { // another request with the key was first, on another replica
+		if made, done, lookErr := s.jobOfKey(ctx, p, sub.Key); done && lookErr == nil {
+			return made, nil
+		}
+	}
+	return job, err
+}
+
+// jobOfKey finds the job that a submission of the account with the key made before.
+func (s *Service) jobOfKey(ctx context.Context, p auth.Principal, key string) (job Job, done bool, err error) {
+	if key == "" {
+		return job, false, nil
+	}
+	err = s.meta.View(ctx, func(tx Tx) (err error) {
+		job, err = tx.JobByKey(p.Account, key)
+		return err
+	})
+	if errors.Is(err, ErrNotFound) {
+		return Job{}, false, nil
+	}
+	return job, err == nil, err
 }
 
 // previewDocument is what a preview stores; the commit decides on these bytes and no others.

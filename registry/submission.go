@@ -4,14 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"strings"
 	"time"
 
 	"github.com/gatehouse-registry/gatehouse/admission"
 	"github.com/gatehouse-registry/gatehouse/admission/dialect"
 	"github.com/gatehouse-registry/gatehouse/admission/jobspec"
-	"github.com/gatehouse-registry/gatehouse/admission/pack"
 	"github.com/gatehouse-registry/gatehouse/admission/receipt"
 	"github.com/gatehouse-registry/gatehouse/admission/rule"
 	"github.com/gatehouse-registry/gatehouse/digest"
@@ -40,6 +37,7 @@ type question struct {
 	report  admission.Report
 	caller  Caller
 	answers answers // of the platform's resolver
+	since   moment  // before the View in which it is decided
 }
 
 // question reads a submission.
@@ -91,6 +89,7 @@ func (s *Service) answer(ctx context.Context, p auth.Principal, q *question) (ad
 
 // look decides a question with what the registry holds now. It also gives the references that nobody answered for.
 func (s *Service) look(ctx context.Context, p auth.Principal, q question) (d admission.Decision, open []jobspec.Reference, err error) {
+	q.since = s.thisMoment()
 	err = s.meta.View(ctx, func(tx Tx) (err error) {
 		d, _, open, err = s.decideSubmission(tx, p, q)
 		return err
@@ -116,7 +115,7 @@ func (s *Service) decideSubmission(tx Tx, p auth.Principal, q question) (admissi
 	if in.Catalogue, err = s.catalogue(tx, q.caller, q.spec.Recipe.Name); err != nil {
 		return admission.Decision{}, nil, nil, err
 	}
-	if in.Plugins, err = s.pluginRecords(tx, p, q.spec); err != nil {
+	if in.Plugins, err = s.pluginRecords(tx, p, q.spec, q.since); err != nil {
 		return admission.Decision{}, nil, nil, err
 	}
 	if in.Quota, err = s.quota(tx, p.Account); err != nil {
@@ -128,47 +127,6 @@ func (s *Service) decideSubmission(tx Tx, p auth.Principal, q question) (admissi
 	return d, stored, find.open, find.err
 }
 
-// pluginRecords looks up every version that the spec names and the account may read.
-func (s *Service) pluginRecords(tx Tx, p auth.Principal, spec *jobspec.Spec) (map[admission.PluginRef]admission.PluginRecord, error) {
-	records := make(map[admission.PluginRef]admission.PluginRecord, len(spec.Plugins))
-	for _, use := range spec.Plugins {
-		owner, packName, _ := strings.Cut(use.ID, "/")
-		versions, err := s.readableVersions(tx, p, owner, packName)
-		if errors.Is(err, ErrNotFound) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		for _, v := range versions {
-			if v.Version != use.Version {
-				continue
-			}
-			full, err := tx.Version(v.Repository, v.Version)
-			if err != nil {
-				return nil, err
-			}
-			record, err := recordOf(full)
-			if err != nil {
-				return nil, err
-			}
-			records[admission.PluginRef{ID: use.ID, Version: use.Version}] = record
-		}
-	}
-	return records, nil
-}
-
-func recordOf(v Version) (admission.PluginRecord, error) {
-	var m pack.Manifest
-	if err := json.Unmarshal(v.Document, &m); err != nil {
-		return admission.PluginRecord{}, fmt.Errorf("stored manifest of %s@%s: %w", v.ID(), v.Version, err)
-	}
-	return admission.PluginRecord{
-		Kind: pack.Kind(v.Kind), Dialect: v.Dialect, Enabled: v.Enabled,
-		Content: v.Content, Tree: v.Tree, Manifest: v.Manifest, Requires: m.Requires,
-	}, nil
-}
-
 // admit runs gate 2 once more and stores the job with its decision and its signed receipt, all in one transaction. A
 // submission that comes from a preview names it; a preview makes one job.
 func (s *Service) admit(ctx context.Context, p auth.Principal, q question, pkg content, preview string) (Job, error) {
@@ -176,11 +134,9 @@ func (s *Service) admit(ctx context.Context, p auth.Principal, q question, pkg c
 	var job Job
 	var d admission.Decision // stays empty when the job was there
 	err := s.commitContent(ctx, []content{pkg}, func(tx Tx) (err error) {
-		if preview != "" {
-			made, done, err := committed(tx, p, preview, sub.Key)
-			if job = made; done || err != nil {
-				return err
-			}
+		made, done, err := alreadyMade(tx, p, preview, sub.Key)
+		if job = made; done || err != nil {
+			return err
 		}
 		var spec *jobspec.Spec
 		var open []jobspec.Reference
@@ -218,6 +174,21 @@ func (s *Service) admit(ctx context.Context, p auth.Principal, q question, pkg c
 		s.auditRefusal(ctx, p, "job.submit", denied.Decision.Subject.Name, err)
 	}
 	return job, err
+}
+
+// alreadyMade finds the job that a submission, which may come from a preview, made before.
+func alreadyMade(tx Tx, p auth.Principal, preview, key string) (job Job, done bool, err error) {
+	switch {
+	case preview != "":
+		return committed(tx, p, preview, key)
+	case key == "":
+		return job, false, nil
+	}
+	job, err = tx.JobByKey(p.Account, key)
+	if errors.Is(err, ErrNotFound) {
+		return Job{}, false, nil
+	}
+	return job, err == nil, err
 }
 
 // committed finds the job that a preview made already. Errors: Conflict when the key is that of another preview's job.

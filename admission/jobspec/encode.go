@@ -313,20 +313,25 @@ func appendJSON(b []byte, v *pyvalue.Value) []byte {
 	return append(b, "null"...)
 }
 
-var shortEscapes = map[byte]string{'"': `\"`, '\\': `\\`, '\b': `\b`, '\f': `\f`, '\n': `\n`, '\r': `\r`, '\t': `\t`}
+// escapes are the escapes of the bytes that JSON does not take as they are; "" for all others.
+var escapes = func() (table [256]string) {
+	for c := range byte(0x20) {
+		table[c] = `\u00` + string("0123456789abcdef"[c>>4]) + string("0123456789abcdef"[c&15])
+	}
+	for c, short := range map[byte]string{'"': `\"`, '\\': `\\`, '\b': `\b`, '\f': `\f`, '\n': `\n`, '\r': `\r`, '\t': `\t`} {
+		table[c] = short
+	}
+	return table
+}()
 
 func appendText(b []byte, s string) []byte {
 	b = append(b, '"')
+	from := 0
 	for i := range len(s) {
-		c := s[i]
-		if short, ok := shortEscapes[c]; ok {
-			b = append(b, short...)
-		} else if c < 0x20 {
-			b = append(b, `\u00`...)
-			b = append(b, "0123456789abcdef"[c>>4], "0123456789abcdef"[c&15])
-		} else {
-			b = append(b, c)
+		if escape := escapes[s[i]]; escape != "" {
+			b = append(append(b, s[from:i]...), escape...)
+			from = i + 1
 		}
 	}
-	return append(b, '"')
+	return append(append(b, s[from:]...), '"')
 }

@@ -35,6 +35,7 @@ type options struct {
 	seconds  time.Duration // of a request-rate run
 	db       string        // PostgreSQL and S3, for replicas
 	blobs    string
+	only     bool // admission alone
 }
 
 func main() {
@@ -51,6 +52,7 @@ func main() {
 	flag.BoolVar(&small, "small", false, "a tenth of the work, to try the program out")
 	flag.StringVar(&o.db, "db", "", "an empty PostgreSQL database, to measure replicas too")
 	flag.StringVar(&o.blobs, "blobs", "", "an empty S3 bucket for them, as sf serve --blobs takes it")
+	flag.BoolVar(&o.only, "admission", false, "measure admission alone, and print its table")
 	flag.Parse()
 	o.big, o.tags, o.versions, o.seconds = 1<<30, 10_000, 100_000, 5*time.Second
 	if small {
@@ -71,9 +73,11 @@ func exit(err error) {
 
 // run measures everything and prints, or writes, the tables.
 func run(ctx context.Context, o options) (err error) {
-	program, err := distribution(ctx)
-	if err != nil {
-		return err
+	program := ""
+	if !o.only {
+		if program, err = distribution(ctx); err != nil {
+			return err
+		}
 	}
 	work, err := os.MkdirTemp(o.folder, "gatehouse-bench-")
 	if err != nil {
@@ -85,10 +89,17 @@ func run(ctx context.Context, o options) (err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(work), os.RemoveAll(memory)) }()
 	b := &bench{ctx: ctx, o: o, results: map[string]map[string][]float64{}, program: program}
+	if err := b.admission(work); err != nil {
+		return err
+	}
+	if o.only {
+		fmt.Print(b.admissionTable())
+		return nil
+	}
 	if err := b.compare(work, memory); err != nil {
 		return err
 	}
-	text := b.table()
+	text := b.table() + "\n" + b.admissionTable()
 	if o.db != "" {
 		if err := b.measureReplicas(filepath.Join(work, "replicas")); err != nil {
 			return err
