@@ -7,7 +7,6 @@ import (
 
 	"github.com/gatehouse-registry/gatehouse/admission/dialect"
 	"github.com/gatehouse-registry/gatehouse/admission/rule"
-	"github.com/gatehouse-registry/gatehouse/registry/api/wire"
 )
 
 // A rule in audit mode reports in the job's decision what it would refuse, is counted, and refuses nothing; the same server
@@ -36,7 +35,7 @@ func TestAuditMode(t *testing.T) {
 	if len(audited) != 2 || !audited["job.data.volumes.absolute"] || !audited["job.framework.image.allowlist"] {
 		t.Errorf("audited %v among %v", audited, job.Decision.Warnings)
 	}
-	var refusal wire.Error
+	var refusal struct{ Detail string }
 	g.submit("alice", strings.Replace(spec, `"/alice/corpus"`, `"/alice/corpus@v1"`, 1)).want(t, http.StatusUnprocessableEntity).into(t, &refusal)
 	if !strings.Contains(refusal.Detail, "job.data.volumes.version") {
 		t.Errorf("refusal %s", refusal.Detail)
