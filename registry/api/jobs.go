@@ -32,6 +32,9 @@ type metadata struct {
 	Spec    json.RawMessage `json:"spec"`
 }
 
+// keyHeader makes a submission that is sent again the job that it was the first time. The real clients do not send it.
+const keyHeader = "Idempotency-Key"
+
 // withoutSpec is what is kept of metadata: everything that was sent but the spec, which is stored by itself.
 func withoutSpec(raw []byte) (json.RawMessage, error) {
 	var members map[string]json.RawMessage
@@ -56,6 +59,9 @@ func (a *API) SubmitJob(c *gin.Context) error {
 		if sub.Spec, err = readBody(c, limit.Document); err != nil {
 			return err
 		}
+	}
+	if key := c.GetHeader(keyHeader); key != "" {
+		sub.Key = "once:" + key // apart from the keys of commits
 	}
 	job, err := a.svc.Submit(ctx, caller(c), sub, body)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -145,7 +146,14 @@ type lease struct {
 	Token string `json:"token"`
 }
 
-// Upload stores a package and gives what a preview names it by.
+// The headers of an upload that is made piece by piece.
+const (
+	uploadToken  = "X-Upload-Token"
+	uploadOffset = "Upload-Offset"
+)
+
+// Upload stores a package and gives what a preview names it by. When the connection breaks it goes on from where the server
+// has come to.
 func (c *Client) Upload(ctx context.Context, pkg Package, progress func(io.Reader) io.Reader) (json.RawMessage, error) {
 	var l lease
 	in := map[string]any{"digest": pkg.Digest.Hex(), "size": pkg.Size}
@@ -153,19 +161,65 @@ func (c *Client) Upload(ctx context.Context, pkg Package, progress func(io.Reade
 	if err != nil {
 		return nil, err
 	}
+	body, err := pkg.Open()
+	if err != nil {
+		return nil, err
+	}
+	defer body.Close()
 	var source json.RawMessage
+	first := true
 	err = again(ctx, func() error {
-		body, err := pkg.Open()
-		if err != nil {
-			return err
+		var at int64
+		if !first {
+			if at, err = c.uploaded(ctx, l); err != nil {
+				return err
+			}
 		}
-		defer body.Close()
-		return c.call(ctx, request{
-			method: http.MethodPut, path: "/api/submissions/uploads/" + l.ID, body: progress(body), length: pkg.Size, contentType: "application/gzip",
-			header: map[string]string{"X-Upload-Token": l.Token},
-		}, &source)
+		first = false
+		source, err = c.appendUpload(ctx, l, body, at, pkg.Size, progress)
+		return err
 	})
 	return source, err
+}
+
+// uploaded is how many bytes of a package the server holds.
+func (c *Client) uploaded(ctx context.Context, l lease) (int64, error) {
+	res, err := c.send(ctx, request{method: http.MethodHead, path: "/api/submissions/uploads/" + l.ID, header: map[string]string{uploadToken: l.Token}})
+	if err != nil {
+		return 0, err
+	}
+	res.Body.Close()
+	at, err := strconv.ParseInt(res.Header.Get(uploadOffset), 10, 64)
+	if err != nil || at < 0 {
+		return 0, fmt.Errorf("the server says %.40q of how much of the upload it holds", res.Header.Get(uploadOffset))
+	}
+	return at, nil
+}
+
+// appendUpload sends the bytes of a package from an offset on. At its end it asks once more, with no bytes, for what the
+// server says of a whole package.
+func (c *Client) appendUpload(ctx context.Context, l lease, body io.ReadSeeker, at, size int64, progress func(io.Reader) io.Reader) (json.RawMessage, error) {
+	if at > size {
+		return nil, fmt.Errorf("the server holds %d bytes of a package of %d", at, size)
+	}
+	if _, err := body.Seek(at, io.SeekStart); err != nil {
+		return nil, err
+	}
+	r := request{
+		method: http.MethodPatch, path: "/api/submissions/uploads/" + l.ID, contentType: "application/gzip",
+		header: map[string]string{uploadToken: l.Token, uploadOffset: strconv.FormatInt(at, 10)},
+	}
+	if at < size {
+		r.body, r.length = progress(body), size-at
+	}
+	var source json.RawMessage
+	if err := c.call(ctx, r, &source); err != nil {
+		return nil, err
+	}
+	if len(source) == 0 {
+		return nil, fmt.Errorf("the server took the package and did not say that it is whole")
+	}
+	return source, nil
 }
 
 // Jobs lists the caller's last jobs, the newest first.
