@@ -201,12 +201,12 @@ func (g *submissionGate) decide() (Decision, *jobspec.Spec) {
 	if !g.structured {
 		return g.report.Decide(Submission, subject, nil), nil
 	}
-	sum, err := g.spec.Digest()
+	normalised, sum, err := g.spec.Forms()
 	if err != nil {
 		g.add("job.json.number", "<root>", "the document has no digest: %v", err)
 		return g.report.Decide(Submission, subject, nil), nil
 	}
-	g.value.Spec = g.spec.Normalised()
+	g.value.Spec = normalised
 	g.value.SpecDigest, g.value.SpecBytes = sum, digest.FromBytes(g.value.Spec)
 	g.value.TotalGPUs = g.spec.TotalGPUs()
 	if c := g.in.Catalogue; c != nil {

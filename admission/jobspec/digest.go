@@ -3,6 +3,10 @@ package jobspec
 import (
 	"fmt"
 	"math/big"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/gatehouse-registry/gatehouse/admission/pyvalue"
 	"github.com/gatehouse-registry/gatehouse/digest"
@@ -14,12 +18,95 @@ import (
 //
 // RFC 8785 writes numbers as doubles, so hyperparameters beyond 2^53 that round to one double share a digest. What is
 // stored, pinned and launched is bound by the digest of its bytes besides.
-func (s *Spec) Digest() (digest.Digest, error) {
-	form, err := canonical.JCS(appendJSON(nil, rounded(s.value())))
+func (s *Spec) Digest() (digest.Digest, error) { return digestOf(s.value()) }
+
+// Forms gives Normalised and Digest for the price of one.
+func (s *Spec) Forms() (normalised []byte, sum digest.Digest, err error) {
+	v := s.value()
+	sum, err = digestOf(v)
+	return appendJSON(nil, v), sum, err
+}
+
+func digestOf(v *pyvalue.Value) (digest.Digest, error) {
+	if form, ok := appendPlain(make([]byte, 0, 4096), v, 0); ok {
+		return digest.FromBytes(form), nil
+	}
+	form, err := canonical.JCS(appendJSON(nil, rounded(v)))
 	if err != nil {
 		return digest.Digest{}, fmt.Errorf("canonical form of the spec: %w", err)
 	}
 	return digest.FromBytes(form), nil
+}
+
+// plainDepth is how deep a plain value may be nested.
+const plainDepth = 16
+
+// appendPlain writes the RFC 8785 form of a value in which nothing is hard about that: no fractions, no large integers, keys
+// of ASCII, all different. ok is false for any other, which JCS must write or refuse. Nearly every job is plain.
+func appendPlain(b []byte, v *pyvalue.Value, depth int) (form []byte, ok bool) {
+	switch v.Kind {
+	case pyvalue.None:
+		return append(b, "null"...), true
+	case pyvalue.Bool:
+		return strconv.AppendBool(b, v.Bool), true
+	case pyvalue.Int:
+		return v.Int.Append(b, 10), v.Int.BitLen() < 53
+	case pyvalue.Str:
+		return appendText(b, v.Text), utf8.ValidString(v.Text)
+	case pyvalue.List:
+		return appendPlainList(b, v.List, depth)
+	case pyvalue.Map:
+		return appendPlainMap(b, v.Items, depth)
+	}
+	return b, false
+}
+
+func appendPlainList(b []byte, list []*pyvalue.Value, depth int) (form []byte, ok bool) {
+	b = append(b, '[')
+	for i, item := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		if b, ok = appendPlain(b, item, depth+1); !ok || depth > plainDepth {
+			return b, false
+		}
+	}
+	return append(b, ']'), true
+}
+
+func appendPlainMap(b []byte, items []pyvalue.Item, depth int) (form []byte, ok bool) {
+	for _, it := range items {
+		if !ascii(it.Key.Text) || it.Key.Kind != pyvalue.Str {
+			return b, false
+		}
+	}
+	byKey := func(x, y pyvalue.Item) int { return strings.Compare(x.Key.Text, y.Key.Text) }
+	if !slices.IsSortedFunc(items, byKey) {
+		items = slices.SortedFunc(slices.Values(items), byKey)
+	}
+	b = append(b, '{')
+	for i, it := range items {
+		if i > 0 {
+			if it.Key.Text == items[i-1].Key.Text {
+				return b, false
+			}
+			b = append(b, ',')
+		}
+		b = append(appendText(b, it.Key.Text), ':')
+		if b, ok = appendPlain(b, it.Value, depth+1); !ok || depth > plainDepth {
+			return b, false
+		}
+	}
+	return append(b, '}'), true
+}
+
+func ascii(s string) bool {
+	for i := range len(s) {
+		if s[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
 }
 
 // rounded writes integers that doubles can't tell apart as the doubles that RFC 8785 makes of them.
