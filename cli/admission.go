@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -270,7 +271,7 @@ func readIn(root *os.Root, name string, max int64) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	return readAtMost(f, max)
+	return io.ReadAll(io.LimitReader(f, max))
 }
 
 // compare holds a decision against what was expected.

@@ -152,10 +152,8 @@ func readFile(path string, max int64) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	return readAtMost(f, max)
+	return io.ReadAll(io.LimitReader(f, max))
 }
-
-func readAtMost(r io.Reader, max int64) ([]byte, error) { return io.ReadAll(io.LimitReader(r, max)) }
 
 // printDecision shows a decision and ends with exit 0 or 3.
 func (a app) printDecision(d admission.Decision) error {
