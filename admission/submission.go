@@ -198,26 +198,35 @@ func (g *submissionGate) unchecked(ref jobspec.Reference) {
 func (g *submissionGate) decide() (Decision, *jobspec.Spec) {
 	g.report.InDocumentOrder()
 	subject := Subject{Name: g.spec.Metadata.Name, Dialect: g.spec.Dialect}
+	if c := g.in.Catalogue; c != nil {
+		g.value.Catalogue = &CatalogueUsed{c.Dialect(), c.Release(), c.Digest()}
+	}
 	if !g.structured {
-		return g.report.Decide(Submission, subject, nil), nil
+		return g.answer(subject, nil), nil
 	}
 	normalised, sum, err := g.spec.Forms()
 	if err != nil {
 		g.add("job.json.number", "<root>", "the document has no digest: %v", err)
-		return g.report.Decide(Submission, subject, nil), nil
+		return g.answer(subject, nil), nil
 	}
 	g.value.Spec = normalised
 	g.value.SpecDigest, g.value.SpecBytes = sum, digest.FromBytes(g.value.Spec)
 	g.value.TotalGPUs = g.spec.TotalGPUs()
-	if c := g.in.Catalogue; c != nil {
-		g.value.Catalogue = &CatalogueUsed{c.Dialect(), c.Release(), c.Digest()}
-	}
 	subject.Digest = sum.String()
-	d := g.report.Decide(Submission, subject, g.value)
+	d := g.answer(subject, g.value)
 	if !d.Allowed {
 		return d, nil
 	}
 	return d, &g.spec
+}
+
+// answer is the decision, which names the catalogue whether there is a value or not.
+func (g *submissionGate) answer(subject Subject, value any) Decision {
+	d := g.report.Decide(Submission, subject, value)
+	if g.value.Catalogue != nil {
+		d.Catalogue = g.value.Catalogue.Digest.String()
+	}
+	return d
 }
 
 // JobSpecValue is the value of a decision about a JobSpec by itself.

@@ -1,7 +1,9 @@
 package admission
 
 import (
+	"bytes"
 	"encoding/json"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -109,6 +111,9 @@ func TestSubmissionPlaces(t *testing.T) {
 	in.File = "job.json"
 	in.Beside = &Beside{Exp: "experiments/other"}
 	decision, _ := CheckSubmission(in)
+	if decision.Catalogue != in.Catalogue.Digest().String() {
+		t.Errorf("the decision names the catalogue %q", decision.Catalogue)
+	}
 	var got []string
 	for _, v := range decision.Violations {
 		got = append(got, v.File+" "+place(v)+" "+string(v.Rule)+" "+v.Pointer)
@@ -127,6 +132,69 @@ func TestSubmissionPlaces(t *testing.T) {
 	}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// TestSeedExamplesWithCatalogue checks the platform's own documents against the bundled recipe that they name: what their
+// index.json says under with_catalogue.
+func TestSeedExamplesWithCatalogue(t *testing.T) {
+	var index struct {
+		Examples []struct {
+			File      string
+			Dialect   dialect.Dialect
+			Gatehouse struct {
+				With *struct {
+					Hyperparams json.RawMessage
+					Warnings    []RuleID
+				} `json:"with_catalogue"`
+			}
+		}
+	}
+	const folder = "jobspec/testdata/seed-examples/"
+	read := func(file string) []byte {
+		src, err := os.ReadFile(folder + file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return src
+	}
+	if err := json.Unmarshal(read("index.json"), &index); err != nil {
+		t.Fatal(err)
+	}
+	var checked int
+	for _, e := range index.Examples {
+		want := e.Gatehouse.With
+		if want == nil {
+			continue
+		}
+		checked++
+		in := inputOf(t, e.Dialect, string(read(e.File)))
+		decision, _ := CheckSubmission(in)
+		for _, id := range want.Warnings {
+			if !slices.ContainsFunc(decision.Warnings, func(v Violation) bool { return v.Rule == id }) {
+				t.Errorf("%s: %s is not among the warnings %v", e.File, id, decision.Warnings)
+			}
+		}
+		var stored struct {
+			Spec struct{ Hyperparams json.RawMessage }
+		}
+		value, ok := decision.Value.(SubmissionValue)
+		if !ok {
+			t.Fatalf("%s: no value: %v", e.File, decision.Violations)
+		}
+		if err := json.Unmarshal(value.Spec, &stored); err != nil {
+			t.Fatal(err)
+		}
+		var compact bytes.Buffer
+		if err := json.Compact(&compact, want.Hyperparams); err != nil {
+			t.Fatal(err)
+		}
+		if got := string(stored.Spec.Hyperparams); got != compact.String() {
+			t.Errorf("%s: hyperparameters are stored as %s, want %s", e.File, got, compact.String())
+		}
+	}
+	if checked != 3 {
+		t.Errorf("checked %d documents, want 3", checked)
 	}
 }
 

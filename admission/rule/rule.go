@@ -209,7 +209,8 @@ const MediaTypeDecision = "application/vnd.gatehouse.decision.v1+json"
 type Decision struct {
 	Gate       Gate        `json:"gate"`
 	Allowed    bool        `json:"allowed"`
-	Rules      string      `json:"rules"` // Version of the table that decided
+	Rules      string      `json:"rules"`               // Version of the table that decided
+	Catalogue  string      `json:"catalogue,omitempty"` // digest of the catalogue that gate 2 compared with
 	Subject    Subject     `json:"subject"`
 	Violations []Violation `json:"violations"`
 	Warnings   []Violation `json:"warnings"`
