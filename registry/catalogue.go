@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/gatehouse-registry/gatehouse/admission/catalogue"
 	"github.com/gatehouse-registry/gatehouse/admission/dialect"
@@ -53,11 +52,7 @@ func (s *Service) catalogue(tx Tx, caller Caller, recipe string) (*catalogue.Cat
 		return nil, err
 	}
 	for _, row := range found {
-		v, err := tx.Version(row.Repository, row.Version)
-		if err != nil {
-			return nil, err
-		}
-		e, err := entryOf(v)
+		e, err := s.entry(tx, row.Repository, row.Version)
 		if err != nil {
 			return nil, err
 		}
@@ -69,6 +64,23 @@ func (s *Service) catalogue(tx Tx, caller Caller, recipe string) (*catalogue.Cat
 		}
 	}
 	return held.WithPart(part), nil
+}
+
+// entry is the catalogue's entry of a version. What it says never changes, so it is remembered as it is.
+func (s *Service) entry(tx Tx, repository, version string) (catalogue.Entry, error) {
+	key := [2]string{repository, version}
+	if e, ok := s.catalogues.entry(key); ok {
+		return e, nil
+	}
+	v, err := tx.Version(repository, version)
+	if err != nil {
+		return catalogue.Entry{}, err
+	}
+	e, err := entryOf(v)
+	if err == nil {
+		s.catalogues.keepEntry(key, e)
+	}
+	return e, err
 }
 
 // maxNearRecipes bounds the published recipes that a refusal looks at to find the one that was meant.
@@ -223,101 +235,4 @@ func (s *Service) builtInRecipe(tx Tx, d dialect.Dialect, id string) (bool, erro
 		}
 	}
 	return false, nil
-}
-
-// catalogues remembers what was computed of the catalogue, each with the stamps of the parts that it was computed from: a
-// stamp is new after every change and is read in the transaction that uses what is remembered, so what is remembered is
-// never stale, however many replicas share the store. The zero catalogues are ready for use.
-type catalogues struct {
-	mu       sync.Mutex
-	releases map[Caller]*heldRelease
-	shelves  map[dialect.Dialect]stamped[[]Shelved]
-}
-
-// heldRelease is what ships in a client release, with what was computed of it and the shelf.
-type heldRelease struct {
-	*catalogue.Catalogue
-	stamp string // of the releases
-	all   stamped[*catalogue.Catalogue]
-	sum   stamped[digest.Digest]
-}
-
-// stamped is a value with the stamp of the shelf that it was computed from.
-type stamped[T any] struct {
-	known bool
-	stamp string
-	value T
-}
-
-// maxHeldReleases bounds the releases that are remembered.
-const maxHeldReleases = 32
-
-func (c *catalogues) release(d dialect.Dialect, release, stamp string) *heldRelease {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if held := c.releases[Caller{d, release}]; held != nil && held.stamp == stamp {
-		return held
-	}
-	return nil
-}
-
-func (c *catalogues) keepRelease(all *catalogue.Catalogue, stamp string) *heldRelease {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.releases == nil || len(c.releases) >= maxHeldReleases {
-		c.releases = make(map[Caller]*heldRelease)
-	}
-	held := &heldRelease{Catalogue: all, stamp: stamp}
-	c.releases[Caller{all.Dialect(), all.Release()}] = held
-	return held
-}
-
-func (c *catalogues) whole(held *heldRelease, stamp string) *catalogue.Catalogue {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if held.all.known && held.all.stamp == stamp {
-		return held.all.value
-	}
-	return nil
-}
-
-func (c *catalogues) keepWhole(held *heldRelease, stamp string, all *catalogue.Catalogue) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	held.all = stamped[*catalogue.Catalogue]{true, stamp, all}
-}
-
-func (c *catalogues) digest(held *heldRelease, stamp string) (digest.Digest, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return held.sum.value, held.sum.known && held.sum.stamp == stamp
-}
-
-func (c *catalogues) keepDigest(held *heldRelease, stamp string, sum digest.Digest) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	held.sum = stamped[digest.Digest]{true, stamp, sum}
-}
-
-func (c *catalogues) shelf(d dialect.Dialect, stamp string) ([]Shelved, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	held := c.shelves[d]
-	return held.value, held.known && held.stamp == stamp
-}
-
-func (c *catalogues) keepShelf(d dialect.Dialect, stamp string, list []Shelved) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.shelves == nil {
-		c.shelves = make(map[dialect.Dialect]stamped[[]Shelved])
-	}
-	c.shelves[d] = stamped[[]Shelved]{true, stamp, list}
-}
-
-// forget gives back what is remembered, but for what ships in the clients.
-func (c *catalogues) forget() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.releases, c.shelves = nil, nil
 }

@@ -183,7 +183,7 @@ type CatalogueTx interface {
 	TakeOffShelf(d dialect.Dialect, repository string) (bool, error)   // whether there was one
 	Shelved(d dialect.Dialect, repository string) (Shelved, error)     // ErrNotFound
 	ShelvedRecipe(d dialect.Dialect, id string) ([]Shelved, error)     // whose recipe has the id, then whose alias is it: at most one each
-	Shelf(d dialect.Dialect, yield func(Shelved) error) error          // all, by repository, without Entry
+	Shelf(d dialect.Dialect, yield func(Shelved) error) error          // all, by repository, without what the catalogue says of them
 	ShelvedRecipes(d dialect.Dialect, yield func(Shelved) error) error // those of recipes, by recipe id
 	// ShelvedDigests yields recipe id, version and digest of every recipe, by id.
 	ShelvedDigests(d dialect.Dialect, yield func(id, version, digest string)) error

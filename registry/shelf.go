@@ -80,15 +80,16 @@ const shelfSetting = "shelf"
 
 // fillShelf puts what was published by an older program on the shelf, once.
 func (s *Service) fillShelf(ctx context.Context) error {
-	err := s.meta.View(ctx, func(tx Tx) error {
-		_, err := tx.Setting(shelfSetting)
+	filled := ""
+	err := s.meta.View(ctx, func(tx Tx) (err error) {
+		filled, err = setting(tx, shelfSetting)
 		return err
 	})
-	if !errors.Is(err, ErrNotFound) {
+	if err != nil || filled != "" {
 		return err
 	}
 	return s.always.Update(ctx, func(tx Tx) error {
-		if _, err := tx.Setting(shelfSetting); !errors.Is(err, ErrNotFound) {
+		if filled, err := setting(tx, shelfSetting); err != nil || filled != "" {
 			return err
 		}
 		err := byPack(tx, func(versions []Version) error {

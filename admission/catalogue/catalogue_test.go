@@ -520,3 +520,30 @@ func TestAnswerWithFactsRoundTrip(t *testing.T) {
 		}
 	}
 }
+
+// The digest of entries is that of the rows which an answer has, whatever texts are in them.
+func TestDigestOfEntries(t *testing.T) {
+	texts := []string{"", "a", "a\"b", "a\\b", "\x7f", "\u00e9", "\U0001F600", "<&>", "a\nb", "1.0"}
+	var entries []Entry
+	for i, text := range texts {
+		entries = append(entries, Entry{Name: fmt.Sprintf("n%d%s", i, text), Version: text, Digest: "sha256:" + text})
+	}
+	c := New(dialect.Forge, "0.3.56", entries, nil)
+	doc, report := pyjson.Load(must(json.Marshal(c.Answer(false))), pyjson.Options{})
+	if !report.OK() {
+		t.Fatal(report.Violations)
+	}
+	if sum, _, err := DigestOf(doc.Get("recipes")); err != nil || sum != c.Digest() {
+		t.Errorf("entries %s, their rows %s (%v)", c.Digest(), sum, err)
+	}
+	half := New(dialect.Forge, "0.3.56", entries[:5], nil)
+	with, err := half.DigestWith(func(yield func(id, version, digest string)) error {
+		for _, e := range entries[3:] {
+			yield(e.Name, e.Version, e.Digest)
+		}
+		return nil
+	})
+	if err != nil || with != c.Digest() {
+		t.Errorf("in two parts %s (%v), want %s", with, err, c.Digest())
+	}
+}

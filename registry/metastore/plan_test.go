@@ -73,8 +73,8 @@ func digestSQL(i string) string {
 	return `'sha256:' || ` + strings.Join([]string{text, text, text, text}, ` || `)
 }
 
-// fillMany makes 20,000 tags with a manifest each in a/x, all referrers of one of 100 subjects, and 300 other repositories
-// with two manifests each.
+// fillMany makes 20,000 tags with a manifest each in a/x, all referrers of one of 100 subjects, 300 other repositories with
+// two manifests each, and 20,000 recipe packs on the shelf.
 func fillMany(t *testing.T, s *Store) {
 	t.Helper()
 	const step = 1000 // rows of a transaction
@@ -91,6 +91,16 @@ func fillMany(t *testing.T, s *Store) {
 		{20_000, `tags (repository, name, digest, updated_at)`, `'a/x', 'v' || CAST(i AS TEXT), ` + digestSQL("i") + `, i`},
 		{20_000, `manifest_references (repository, manifest, position, digest)`, `'a/x', ` + digestSQL("i") + `, 0, ` + digestSQL("i % 1000")},
 		{20_000, `repository_blobs (repository, digest, media_type, size, linked_at)`, `'a/x', ` + digestSQL("i") + `, '', 1, 0`},
+		{20_000, `repositories (name, owner, pack_name, pack_fold, pack_kind, created_at)`, `'s/' || CAST(i AS TEXT), 's', 'r' || CAST(i AS TEXT), 'r' || CAST(i AS TEXT), 'recipe', 0`},
+		{20_000, `ledger (seq, repository, key, owner, name, version, dialect, kind, manifest, content, tree, created_by, created_at)`,
+			`1000 + i, 's/' || CAST(i AS TEXT), '1', 's', 'r' || CAST(i AS TEXT), '1', 'forge', 'recipe', '', '', '', 's', 0`},
+		{20_000, `versions (repository, version, key, seq, owner, pack_name, dialect, kind, manifest, content, tree, layer_media_type, layer_digest, layer_size,
+			config_media_type, config_digest, config_size, summary, enabled, created_by, created_at, files, bytes)`,
+			`'s/' || CAST(i AS TEXT), '1', '1', 1000 + i, 's', 'r' || CAST(i AS TEXT), 'forge', 'recipe', ` + digestSQL("i") + `, '', '', '', '', 1, '', '', 1, '', 1, 's', 0, 1, 1`},
+		{20_000, `shelf (dialect, repository, version, owner, pack_name, kind, content, tree, recipe, alias, recipe_version, recipe_digest)`,
+			`'forge', 's/' || CAST(i AS TEXT), '1', 's', 'r' || CAST(i AS TEXT), 'recipe', '', '', 'trl/r' || CAST(i AS TEXT), 'trl/s.r' || CAST(i AS TEXT), '1', ` + digestSQL("i")},
+		{20_000, `client_ids (dialect, kind, fold, id, pack, alias)`,
+			`'forge', 'recipe', 'trl/r' || CAST(i AS TEXT), 'trl/r' || CAST(i AS TEXT), 's/r' || CAST(i AS TEXT), 0`},
 	} {
 		for first := 0; first < rows.n; first += step {
 			insert := fmt.Sprintf(`INSERT INTO %s WITH RECURSIVE n(i) AS (SELECT %d UNION ALL SELECT i + 1 FROM n WHERE i < %d) SELECT %s FROM n`,
@@ -121,11 +131,23 @@ var hotLookups = map[string]func(registry.Tx) error{
 	"referrers of a type": func(t registry.Tx) error {
 		return t.Referrers("a/x", numberedDigest(7), "application/t", numberedDigest(9), func(registry.Manifest) bool { return false })
 	},
-	"a linked blob":             func(t registry.Tx) error { _, err := t.LinkedBlob("a/x", numberedDigest(7)); return err },
-	"repositories of a blob":    func(t registry.Tx) error { _, err := t.BlobRepositories(numberedDigest(7)); return err },
-	"references to a blob":      func(t registry.Tx) error { _, err := t.BlobReferences("a/x", numberedDigest(7)); return err },
-	"a repository":              func(t registry.Tx) error { _, err := t.Repository("a/x"); return err },
-	"a page of the catalogue":   func(t registry.Tx) error { _, err := t.Repositories("b/1", 100); return err },
+	"a linked blob":            func(t registry.Tx) error { _, err := t.LinkedBlob("a/x", numberedDigest(7)); return err },
+	"repositories of a blob":   func(t registry.Tx) error { _, err := t.BlobRepositories(numberedDigest(7)); return err },
+	"references to a blob":     func(t registry.Tx) error { _, err := t.BlobReferences("a/x", numberedDigest(7)); return err },
+	"a repository":             func(t registry.Tx) error { _, err := t.Repository("a/x"); return err },
+	"a page of the catalogue":  func(t registry.Tx) error { _, err := t.Repositories("b/1", 100); return err },
+	"a stamp of the catalogue": func(t registry.Tx) error { _, err := t.CatalogueStamp("forge", registry.ShelfPart); return err },
+	"a pack on the shelf":      func(t registry.Tx) error { _, err := t.Shelved("forge", "s/12345"); return err },
+	"a recipe by its id or alias": func(t registry.Tx) error {
+		for _, id := range []string{"trl/r12345", "trl/s.r12345"} {
+			if found, err := t.ShelvedRecipe("forge", id); err != nil || len(found) != 1 {
+				return fmt.Errorf("%s: %d found (%w)", id, len(found), err)
+			}
+		}
+		return nil
+	},
+	"recipes of a framework":    func(t registry.Tx) error { _, err := t.ShelvedNames("forge", "trl/", 100); return err },
+	"who has an id":             func(t registry.Tx) error { _, err := t.ClientIDHolder("forge", "recipe", "trl/R12345"); return err },
 	"a repository's visibility": func(t registry.Tx) error { _, err := t.RepositoryVisible("a/x"); return err },
 }
 

@@ -12,7 +12,8 @@ import (
 const (
 	shelfHead    = `dialect, repository, version, owner, pack_name, kind, content, tree, recipe, alias, recipe_version, recipe_digest`
 	shelfColumns = shelfHead + `, entry`
-	shelfBrief   = shelfHead + `, NULL`
+	// shelfBrief is what a client syncs by.
+	shelfBrief = `dialect, repository, version, owner, pack_name, kind, content, tree, '', '', '', '', NULL`
 )
 
 func scanShelved(r row) (v registry.Shelved, err error) {
@@ -63,12 +64,12 @@ func (t *tx) Shelved(d dialect.Dialect, repository string) (registry.Shelved, er
 // ShelvedRecipe implements registry.CatalogueTx. The conditions on ” are those of the indexes.
 func (t *tx) ShelvedRecipe(d dialect.Dialect, id string) ([]registry.Shelved, error) {
 	byID, err := all(t, scanShelved, `SELECT `+shelfColumns+` FROM shelf
-		WHERE dialect = $1 AND recipe = $2 AND recipe <> '' ORDER BY repository LIMIT 1`, string(d), id)
+		WHERE dialect = $1 AND recipe = $2 AND recipe <> ''`, string(d), id)
 	if err != nil {
 		return nil, err
 	}
 	byAlias, err := all(t, scanShelved, `SELECT `+shelfColumns+` FROM shelf
-		WHERE dialect = $1 AND alias = $2 AND alias <> '' ORDER BY repository LIMIT 1`, string(d), id)
+		WHERE dialect = $1 AND alias = $2 AND alias <> ''`, string(d), id)
 	return append(byID, byAlias...), err
 }
 
