@@ -135,20 +135,36 @@ func stricterRules(t *testing.T) map[[2]string]string {
 
 var neighbourFile = flag.String("neighbours", "", "a file that jobspec-neighbours.py --all wrote, to compare with in place of the committed one")
 
-func neighbours(t *testing.T) []neighbour {
+// neighbourVectors are the committed file, or the one that is named.
+func neighbourVectors(t *testing.T) (vectors []neighbour, topologies []topologyVector) {
 	t.Helper()
-	if *neighbourFile == "" {
-		return readVectors[neighbour](t, "jobspec-neighbours.json")
+	src, err := testdata.FS.ReadFile("vectors/jobspec-neighbours.json")
+	if *neighbourFile != "" {
+		src, err = os.ReadFile(*neighbourFile)
 	}
-	src, err := os.ReadFile(*neighbourFile)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var file struct{ Vectors []neighbour }
+	var file struct {
+		Vectors    []neighbour
+		Topologies []topologyVector
+	}
 	if err := json.Unmarshal(src, &file); err != nil {
 		t.Fatal(err)
 	}
-	return file.Vectors
+	if len(file.Vectors) == 0 || len(file.Topologies) == 0 {
+		t.Fatal("no vectors")
+	}
+	return file.Vectors, file.Topologies
+}
+
+// TestNeighbourTopologies compares random pools and roles with what the packages compile of them.
+func TestNeighbourTopologies(t *testing.T) {
+	_, topologies := neighbourVectors(t)
+	for _, v := range topologies {
+		v.check(t)
+	}
+	t.Logf("%d topologies", len(topologies))
 }
 
 // TestNeighbours compares with the real packages, field by field and value by value: what they accept is accepted with their
@@ -157,7 +173,8 @@ func TestNeighbours(t *testing.T) {
 	deliberate := stricterRules(t)
 	used := make(map[[2]string]bool)
 	var same, stricter int
-	for _, v := range neighbours(t) {
+	vectors, _ := neighbourVectors(t)
+	for _, v := range vectors {
 		spec, report := Parse(v.source(t), Options{Dialect: v.D})
 		theirs := slices.DeleteFunc(slices.Clone(report.Violations), func(f rule.Violation) bool {
 			key := [2]string{string(v.D), string(f.Rule)}

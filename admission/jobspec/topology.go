@@ -2,6 +2,7 @@ package jobspec
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/gatehouse-registry/gatehouse/admission/pyvalue"
 	"github.com/gatehouse-registry/gatehouse/admission/rule"
@@ -24,75 +25,86 @@ func (p Pool) topology() Topology {
 // pool carries everything; of several each must carry a role, and each role must be mapped. The violations name the
 // clients' fields.
 func (r Resources) PoolTopologies(roles []string) ([]Topology, []rule.Violation) {
-	if v := r.cpuOnly(); v != nil {
-		return nil, v
-	}
+	cpuOnly := r.cpuOnly()
 	if len(r.Pools) == 1 {
+		if cpuOnly != nil {
+			return nil, cpuOnly
+		}
 		return []Topology{r.Pools[0].topology()}, nil
 	}
 	roles = cleanRoles(roles)
 	if len(roles) == 0 {
-		return nil, []rule.Violation{topologyViolation("spec.resources.pools", "job.resources.topology.roles",
-			"there are %d pools and the recipe has no roles, expected one pool", len(r.Pools))}
+		return nil, append([]rule.Violation{topologyViolation("spec.resources.pools", "job.resources.topology.roles",
+			"found %d pools and a recipe without roles, expected one pool", len(r.Pools))}, cpuOnly...)
 	}
+	found := r.unmapped(roles)
 	target := r.targets()
-	var found []rule.Violation
-	carrying := make(map[string]bool)
-	for _, role := range roles {
-		pool, ok := target[role]
-		if !ok {
-			found = append(found, topologyViolation("spec.resources.roles."+showKey(role), "job.resources.topology.roles",
-				"the recipe's role %.100q is mapped to no pool; with several pools each must be", role))
-			continue
-		}
-		carrying[pool] = true
+	if found == nil {
+		found = r.idle(roles, target)
 	}
-	for _, p := range r.Pools {
-		if !carrying[p.Name] && found == nil {
-			found = append(found, topologyViolation("spec.resources.pools", "job.resources.topology.idle",
-				"the pool %.100q carries no role of the recipe", p.Name))
-		}
-	}
-	if found != nil {
+	if found = append(found, cpuOnly...); found != nil {
 		return nil, found
 	}
 	return r.mainFirst(target[roles[0]]), nil
 }
 
+// unmapped files each role that runs in no pool.
+func (r Resources) unmapped(roles []string) (found []rule.Violation) {
+	target := r.targets()
+	for _, role := range roles {
+		if target[role] == "" {
+			found = append(found, topologyViolation("spec.resources.roles."+showKey(role), "job.resources.topology.roles",
+				"the recipe's role %.100q is mapped to no pool, expected one of %.200s: with several pools each role must be", role, poolNames(r.Pools)))
+		}
+	}
+	return found
+}
+
+// idle files the first pool in which no role runs.
+func (r Resources) idle(roles []string, target map[string]string) []rule.Violation {
+	carrying := make(map[string]bool, len(roles))
+	for _, role := range roles {
+		carrying[target[role]] = true
+	}
+	for _, p := range r.Pools {
+		if !carrying[p.Name] {
+			return []rule.Violation{topologyViolation("spec.resources.pools", "job.resources.topology.idle",
+				"the pool %.100q carries no role of the recipe, expected one of %.200s", p.Name, strings.Join(roles, ", "))}
+		}
+	}
+	return nil
+}
+
 // DistributedTopology is for a framework whose processes form one homogeneous world: one pool only.
 func (r Resources) DistributedTopology(roles []string) (Topology, []rule.Violation) {
-	if v := r.cpuOnly(); v != nil {
-		return Topology{}, v
-	}
+	cpuOnly := r.cpuOnly()
 	if len(r.Pools) == 1 {
+		if cpuOnly != nil {
+			return Topology{}, cpuOnly
+		}
 		return r.Pools[0].topology(), nil
 	}
 	roles = cleanRoles(roles)
+	if found := r.unmapped(roles); found != nil {
+		return Topology{}, append(found, cpuOnly...)
+	}
 	target := r.targets()
-	first := ""
-	for i, role := range roles {
-		pool, ok := target[role]
-		switch {
-		case !ok:
-			return Topology{}, []rule.Violation{topologyViolation("spec.resources.roles."+showKey(role), "job.resources.topology.roles",
-				"the recipe's role %.100q is mapped to no pool", role)}
-		case i == 0:
-			first = pool
-		case pool != first:
-			return Topology{}, []rule.Violation{topologyViolation("spec.resources.roles", "job.resources.topology.single",
-				"the roles run in the pools %.100q and %.100q; this framework takes one", first, pool)}
+	for _, role := range roles {
+		if first := target[roles[0]]; target[role] != first {
+			return Topology{}, append([]rule.Violation{topologyViolation("spec.resources.roles", "job.resources.topology.single",
+				"the roles run in the pools %.100q and %.100q, expected one: this framework's processes form one world", first, target[role])}, cpuOnly...)
 		}
 	}
-	return Topology{}, []rule.Violation{topologyViolation("spec.resources.pools", "job.resources.topology.single",
-		"there are %d pools; this framework takes one", len(r.Pools))}
+	return Topology{}, append([]rule.Violation{topologyViolation("spec.resources.pools", "job.resources.topology.single",
+		"found %d pools, expected one: this framework's processes form one world", len(r.Pools))}, cpuOnly...)
 }
 
-// cpuOnly is a violation when a pool has no GPUs: it can't be part of a GPU world.
+// cpuOnly files the first pool without GPUs: it can't be part of a GPU world.
 func (r Resources) cpuOnly() []rule.Violation {
 	for _, p := range r.Pools {
 		if p.GPUsPerNode == 0 {
 			return []rule.Violation{topologyViolation("spec.resources.pools", "job.resources.topology.cpu_only",
-				"the pool %.100q has no GPUs, so no GPU world can span it", p.Name)}
+				"the pool %.100q has no GPUs, expected some: it is part of a GPU world", p.Name)}
 		}
 	}
 	return nil

@@ -246,47 +246,54 @@ func TestReferenceVectors(t *testing.T) {
 	t.Logf("%d vectors agree", len(vectors))
 }
 
-func TestTopologyVectors(t *testing.T) {
-	type topologyVector struct {
-		ID, Call  string
-		Dialect   dialect.Dialect
-		Resources json.RawMessage
-		Roles     []string `json:"required_roles"`
-		Result    struct {
-			OK    bool
-			Value json.RawMessage
-			Field string
-		}
+// topologyVector is one line of jobspec-topology.json.
+type topologyVector struct {
+	ID, Call  string
+	Dialect   dialect.Dialect
+	Resources json.RawMessage
+	Roles     []string `json:"required_roles"`
+	Result    struct {
+		OK    bool
+		Value json.RawMessage
+		Field string
 	}
+}
+
+func TestTopologyVectors(t *testing.T) {
 	vectors := readVectors[topologyVector](t, "jobspec-topology.json")
 	for _, v := range vectors {
-		res := resourcesOf(t, v.Dialect, v.Resources)
-		var value any
-		var found []rule.Violation
-		if v.Call == "distributed_topology" {
-			value, found = res.DistributedTopology(v.Roles)
-		} else {
-			value, found = res.PoolTopologies(v.Roles)
-		}
-		if v.Result.OK != (found == nil) {
-			t.Errorf("%s: violations %v, want ok %t", v.ID, found, v.Result.OK)
-			continue
-		}
-		if !v.Result.OK {
-			if found[0].Field != v.Result.Field {
-				t.Errorf("%s: field %s, want %s", v.ID, found[0].Field, v.Result.Field)
-			}
-			continue
-		}
-		got, err := json.Marshal(value)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !bytes.Equal(got, compact(v.Result.Value)) {
-			t.Errorf("%s: %s, want %s", v.ID, got, compact(v.Result.Value))
-		}
+		v.check(t)
 	}
 	t.Logf("%d vectors agree", len(vectors))
+}
+
+func (v topologyVector) check(t *testing.T) {
+	t.Helper()
+	res := resourcesOf(t, v.Dialect, v.Resources)
+	var value any
+	var found []rule.Violation
+	if v.Call == "distributed_topology" {
+		value, found = res.DistributedTopology(v.Roles)
+	} else {
+		value, found = res.PoolTopologies(v.Roles)
+	}
+	if v.Result.OK != (found == nil) {
+		t.Errorf("%s: violations %v, want ok %t", v.ID, found, v.Result.OK)
+		return
+	}
+	if !v.Result.OK {
+		if found[0].Field != v.Result.Field {
+			t.Errorf("%s: field %s, want %s", v.ID, found[0].Field, v.Result.Field)
+		}
+		return
+	}
+	got, err := json.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, compact(v.Result.Value)) {
+		t.Errorf("%s: %s, want %s", v.ID, got, compact(v.Result.Value))
+	}
 }
 
 func resourcesOf(t *testing.T, d dialect.Dialect, src []byte) Resources {

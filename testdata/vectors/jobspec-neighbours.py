@@ -6,7 +6,8 @@
 One vector a line: {"d": dialect, "put": [[path, JSON text], ...], and the answer: "field" of the refusal, "crash": Python class,
 or "ok": the package's own serialisation, "" when that is what the smallest document gives}. The document is base() of the dialect,
 with the values put at their paths; a number in a path is an entry of a list, and BESIDE says what must stand there first. All
-inputs are our own. `go test ./admission/jobspec -run Neighbours -args -neighbours FILE` compares with the output of --all.
+inputs are our own. Under "topologies" stands what compile_pool_topologies and compile_distributed_topology make of random pools and
+roles, in the form of jobspec-topology.json. `go test ./admission/jobspec -run Neighbours -args -neighbours FILE` compares with the output of --all.
 """
 
 import copy
@@ -20,8 +21,10 @@ os.environ["HOME"] = tempfile.mkdtemp()  # the packages look for a configuration
 
 from starforge.contract.errors import SpecError as ForgeError  # noqa: E402
 from starforge.contract.spec import JobSpec as ForgeSpec  # noqa: E402
+from starforge.contract.topology import compile_distributed_topology as forge_world, compile_pool_topologies as forge_pools  # noqa: E402
 from tuneplane.contract.errors import SpecError as TuneError  # noqa: E402
 from tuneplane.contract.spec import JobSpec as TuneSpec  # noqa: E402
+from tuneplane.contract.topology import compile_distributed_topology as tune_world, compile_pool_topologies as tune_pools  # noqa: E402
 
 SHA = "sha256:" + "ab" * 32
 
@@ -181,6 +184,39 @@ def several(count):
         yield list(PACKAGES)[i % 2], [[p, rng.choice(ANY + FIELDS[p])] for p in chosen]
 
 
+COMPILERS = {
+    ("forge", "pool_topologies"): forge_pools, ("forge", "distributed_topology"): forge_world,
+    ("tuneplane", "pool_topologies"): tune_pools, ("tuneplane", "distributed_topology"): tune_world,
+}
+
+
+def topology(rng, dialect, call):
+    names = rng.sample(["all", "train", "roll", "judge"], rng.choice([1, 2, 2, 3]))
+    pools = []
+    for name in names:
+        pool = {"name": name, "nodes": rng.choice([1, 2, 4]), "gpus_per_node": rng.choice([1, 8])}
+        if rng.random() < 0.5:
+            pool["series"] = rng.choice(["h200", "b300"])
+        if dialect == "tuneplane" and rng.random() < 0.1:
+            pool = {"name": name, "gpus_per_node": 0, "cpus": 4, "memory_gb": 8}
+        pools.append(pool)
+    roles = {role: rng.choice(names) for role in ["actor", "rollout", "critic", " actor "] if rng.random() < 0.6}
+    required = rng.choice([[], ["actor"], ["actor", "rollout"], ["rollout", "actor"], ["actor", "actor", ""], [" actor ", "rollout"], ["actor", "rollout", "critic"]])
+    version, spec, error = PACKAGES[dialect]
+    doc = base(version)
+    doc["spec"]["resources"] = {"pools": pools, "roles": roles}
+    vector = {"dialect": dialect, "call": call, "resources": doc["spec"]["resources"], "required_roles": required}
+    try:
+        value = COMPILERS[dialect, call](spec.from_dict(doc), required_roles=required)
+    except error as refusal:
+        return {**vector, "result": {"ok": False, "field": refusal.field}}
+    rows = [
+        {"pool": t.pool, "series": t.series, "machines": t.machines, "gpus_per_machine": t.gpus_per_machine, "world_size": t.world_size}
+        for t in (value if isinstance(value, tuple) else [value])
+    ]
+    return {**vector, "result": {"ok": True, "value": rows if isinstance(value, tuple) else rows[0]}}
+
+
 def main():
     every = "--all" in sys.argv
     lines = []
@@ -189,8 +225,15 @@ def main():
             lines.append(json.dumps({"d": dialect, "put": puts, **answer(dialect, puts)}, ensure_ascii=False))
     for dialect, puts in several(20000 if every else 400):
         lines.append(json.dumps({"d": dialect, "put": puts, **answer(dialect, puts)}, ensure_ascii=False))
+    rng = random.Random(6)
+    worlds = []
+    for i in range(20000 if every else 240):
+        vector = {"id": f"random-{i}", **topology(rng, *list(COMPILERS)[i % 4])}
+        worlds.append(json.dumps(vector, ensure_ascii=False))
     print('{"vectors": [')
     print(",\n".join(lines))
+    print('], "topologies": [')
+    print(",\n".join(worlds))
     print("]}")
 
 
