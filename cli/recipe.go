@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -164,7 +165,7 @@ func (a app) printInspection(experiment string, i lock.Inspection) {
 	for _, c := range i.Changes {
 		fmt.Fprintf(a.env.Out, "   %-22s %s -> %s\n", c.Field, orDash(printable(c.Locked)), orDash(printable(c.Current)))
 	}
-	if i.State != lock.Current {
-		fmt.Fprintf(a.env.Out, "   %s\n", printable(i.Message))
+	if text := cmp.Or(i.Advisory(), i.Message); i.State != lock.Current {
+		fmt.Fprintf(a.env.Out, "   %s\n", printable(text))
 	}
 }
