@@ -51,7 +51,7 @@ func tunePack(d dialect.Dialect) catalogue.Entry {
 	return e
 }
 
-func catalogueOf(t *testing.T, d dialect.Dialect) *catalogue.Catalogue {
+func catalogueOf(t testing.TB, d dialect.Dialect) *catalogue.Catalogue {
 	t.Helper()
 	base, ok := catalogue.Builtin(d, catalogue.DefaultRelease(d))
 	if !ok {
@@ -76,7 +76,7 @@ func document(d dialect.Dialect, plugins ...string) string {
 "plugins":[%s]},"provenance":{"core_version":"0.4.0"}}`, d.Names().JobSpec, digest.FromBytes([]byte("recipe")), strings.Join(plugins, ","))
 }
 
-func inputOf(t *testing.T, d dialect.Dialect, src string) SubmissionInput {
+func inputOf(t testing.TB, d dialect.Dialect, src string) SubmissionInput {
 	t.Helper()
 	spec, report := jobspec.Parse([]byte(src), jobspec.Options{Dialect: d})
 	return SubmissionInput{

@@ -84,13 +84,58 @@ type loader struct {
 	nodes  int
 	listed map[rule.ID]int
 	deep   bool // the breach of MaxDepth is filed
+	spare  []pyvalue.Value
+}
+
+// value is a new value. They are made many at a time.
+func (l *loader) value() *pyvalue.Value {
+	if len(l.spare) == 0 {
+		l.spare = make([]pyvalue.Value, 32)
+	}
+	v := &l.spare[0]
+	l.spare = l.spare[1:]
+	return v
 }
 
 // open is a collection under construction.
 type open struct {
 	value *pyvalue.Value
 	key   *pyvalue.Value
-	index map[string]int // key -> place in value.Items
+	index map[string]int // key -> place in value.Items, once there are more than maxFew
+}
+
+// maxFew is how many keys of an object are compared one by one.
+const maxFew = 16
+
+// place finds a key that the object has already.
+func (o *open) place(key string) (at int, ok bool) {
+	if o.index != nil {
+		at, ok = o.index[key]
+		return at, ok
+	}
+	for i := range o.value.Items {
+		if o.value.Items[i].Key.Text == key {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+// add appends a member that the object does not have.
+func (o *open) add(key, v *pyvalue.Value) {
+	if o.value.Items == nil {
+		o.value.Items = make([]pyvalue.Item, 0, 4)
+	}
+	o.value.Items = append(o.value.Items, pyvalue.Item{Key: key, Value: v})
+	switch n := len(o.value.Items); {
+	case o.index != nil:
+		o.index[key.Text] = n - 1
+	case n > maxFew:
+		o.index = make(map[string]int, 2*n)
+		for i := range o.value.Items {
+			o.index[o.value.Items[i].Key.Text] = i
+		}
+	}
 }
 
 func newLoader(opt Options) *loader {
@@ -139,14 +184,16 @@ func (l *loader) token(t strictjson.Token) (*pyvalue.Value, error) {
 		l.stack = l.stack[:len(l.stack)-1]
 		return nil, nil
 	case strictjson.Key:
-		l.stack[len(l.stack)-1].key = &pyvalue.Value{Kind: pyvalue.Str, Text: t.Text, Written: t.Text, Line: t.Line, Column: t.Column}
+		key := l.value()
+		*key = pyvalue.Value{Kind: pyvalue.Str, Text: t.Text, Written: t.Text, Line: t.Line, Column: t.Column}
+		l.stack[len(l.stack)-1].key = key
 		return nil, nil
 	}
 	if l.nodes++; l.nodes > l.opt.MaxNodes {
 		l.add(l.opt.Rules.Limit, t.Line, t.Column, "found more than %d values, expected at most that many", l.opt.MaxNodes)
 		return nil, errLimit
 	}
-	v := scalar(t)
+	v := scalar(l.value(), t)
 	l.attach(v)
 	if v.Kind == pyvalue.Map || v.Kind == pyvalue.List {
 		l.stack = append(l.stack, open{value: v})
@@ -168,20 +215,16 @@ func (l *loader) attach(v *pyvalue.Value) {
 		o.value.List = append(o.value.List, v)
 		return
 	}
-	if o.index == nil {
-		o.index = make(map[string]int)
-	}
-	if at, ok := o.index[o.key.Text]; ok {
+	if at, ok := o.place(o.key.Text); ok {
 		o.value.Items[at].Value = v
 		return
 	}
-	o.index[o.key.Text] = len(o.value.Items)
-	o.value.Items = append(o.value.Items, pyvalue.Item{Key: o.key, Value: v})
+	o.add(o.key, v)
 }
 
-// scalar is the value a token stands for; collections come back empty.
-func scalar(t strictjson.Token) *pyvalue.Value {
-	v := &pyvalue.Value{Line: t.Line, Column: t.Column}
+// scalar makes v the value a token stands for; collections come back empty.
+func scalar(v *pyvalue.Value, t strictjson.Token) *pyvalue.Value {
+	v.Line, v.Column = t.Line, t.Column
 	switch t.Type {
 	case strictjson.BeginObject:
 		v.Kind = pyvalue.Map

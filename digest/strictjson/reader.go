@@ -6,8 +6,6 @@ import (
 	"io"
 	"slices"
 	"strconv"
-	"strings"
-	"unicode"
 	"unicode/utf8"
 )
 
@@ -29,11 +27,11 @@ type Reader struct {
 // frame is one open array or object.
 type frame struct {
 	object bool
-	free   bool              // keys are data: no look-alike check
-	count  int               // values read so far
-	key    string            // the member being read
-	seen   map[string]string // folded key -> first key of that fold
-	keys   map[string]bool   // keys that differ from the first of their fold
+	free   bool   // keys are data: no look-alike check
+	count  int    // values read so far
+	key    string // the member being read
+	names  names
+	keys   map[string]bool // keys that differ from the first of their fold
 }
 
 // mark is an offset with the number of characters before it on its line.
@@ -179,7 +177,11 @@ func (r *Reader) open(t Token, typ Type) (Token, error) {
 		return Token{}, r.fault(TooDeep, r.pos, "nested deeper than %d levels", r.opt.MaxDepth)
 	}
 	free := len(r.stack) > 0 && (r.top().free || (r.top().object && slices.Contains(r.opt.FreeKeys, r.top().key)))
-	r.stack = append(r.stack, frame{object: typ == BeginObject, free: free})
+	f := frame{object: typ == BeginObject, free: free}
+	if n := len(r.stack); n < cap(r.stack) {
+		f.names.few = r.stack[:n+1][n].names.few[:0] // of an object that was read
+	}
+	r.stack = append(r.stack, f)
 	r.pos++
 	r.state = wantFirst
 	t.Type = typ
@@ -226,14 +228,9 @@ func (r *Reader) key() (Token, error) {
 // checkKey compares a name with those that its object has had.
 func (r *Reader) checkKey(t Token) error {
 	f := r.top()
-	if f.seen == nil {
-		f.seen = make(map[string]string)
-	}
-	fold := foldKey(t.Text)
-	first, taken := f.seen[fold]
+	first, taken := f.names.add(foldKey(t.Text), t.Text)
 	switch {
 	case !taken:
-		f.seen[fold] = t.Text
 		return nil
 	case first == t.Text || f.keys[t.Text]:
 		return r.tolerate(Duplicate, t.Offset, "the key %.100q stands twice in this object", t.Text)
@@ -246,17 +243,6 @@ func (r *Reader) checkKey(t Token) error {
 		return nil
 	}
 	return r.tolerate(Folded, t.Offset, "the keys %.100q and %.100q differ only in case", first, t.Text)
-}
-
-// foldKey maps texts that strings.EqualFold takes for equal to one text.
-func foldKey(s string) string {
-	return strings.Map(func(c rune) rune {
-		least := c
-		for f := unicode.SimpleFold(c); f != c; f = unicode.SimpleFold(f) {
-			least = min(least, f)
-		}
-		return least
-	}, s)
 }
 
 func (r *Reader) skipSpace() {
@@ -316,95 +302,6 @@ func (r *Reader) show() string {
 	}
 	c, _ := utf8.DecodeRune(r.src[r.pos:])
 	return strconv.QuoteRuneToASCII(c)
-}
-
-func (r *Reader) fault(k Kind, at int, format string, args ...any) *Fault {
-	line, col := r.place(at)
-	f := &Fault{Kind: k, Offset: at, Line: line, Column: col + 1, Message: fmt.Sprintf(format, args...)}
-	if r.faults++; r.faults <= maxPlaced {
-		f.Path, f.Pointer = r.path(), r.pointer()
-	}
-	return f
-}
-
-// place is the line of an offset and how many characters stand before it there. A long text may hold many faults, so counting
-// goes on from the last one.
-func (r *Reader) place(at int) (line, col int) {
-	from := mark{r.colAt, r.col}
-	switch {
-	case at < r.colAt:
-		return position(r.src, at)
-	case r.last.at >= r.colAt && r.last.at <= at:
-		from = r.last
-	}
-	r.last = mark{at, from.col + utf8.RuneCount(r.src[from.at:at])}
-	return r.line, r.last.col
-}
-
-// maxPlaced is how many faults of a document get a path: to build one takes longer than to read on, and nobody looks at more.
-const maxPlaced = 1000
-
-// tolerate is nil when the options let reading go on past the fault.
-func (r *Reader) tolerate(k Kind, at int, format string, args ...any) error {
-	f := r.fault(k, at, format, args...)
-	if r.opt.Tolerate != nil && r.opt.Tolerate(f) {
-		return nil
-	}
-	return f
-}
-
-// path names the member being read; it is cut where it gets long.
-func (r *Reader) path() string {
-	var b strings.Builder
-	for i := range r.stack {
-		f := &r.stack[i]
-		switch {
-		case b.Len() > 400:
-			b.WriteString("...")
-			return b.String()
-		case !f.object:
-			fmt.Fprintf(&b, "[%d]", f.count)
-		case f.key != "":
-			if b.Len() > 0 {
-				b.WriteByte('.')
-			}
-			b.WriteString(showKey(f.key))
-		}
-	}
-	return b.String()
-}
-
-// maxPointer is how long a pointer may be: one that is cut off would name something else.
-const maxPointer = 1000
-
-var pointerEscaper = strings.NewReplacer("~", "~0", "/", "~1")
-
-// pointer is the JSON pointer to the member being read.
-func (r *Reader) pointer() string {
-	var b strings.Builder
-	for i := range r.stack {
-		f := &r.stack[i]
-		switch {
-		case b.Len() > maxPointer:
-			return ""
-		case !f.object:
-			fmt.Fprintf(&b, "/%d", f.count)
-		case f.key != "":
-			b.WriteString("/" + pointerEscaper.Replace(f.key))
-		}
-	}
-	return b.String()
-}
-
-// showKey is a key as a path shows it: as it is when it is a plain word, else quoted.
-func showKey(key string) string {
-	plain := func(c rune) bool {
-		return c == '_' || c == '-' || c == '/' || (c < 0x80 && (unicode.IsLetter(c) || unicode.IsDigit(c)))
-	}
-	if len(key) <= 100 && strings.IndexFunc(key, func(c rune) bool { return !plain(c) }) < 0 {
-		return key
-	}
-	return fmt.Sprintf("%.100q", key)
 }
 
 // checkEncoding looks for a byte-order mark and for bytes that are no UTF-8.
