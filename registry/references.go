@@ -48,6 +48,7 @@ type lookup struct {
 	s       *Service
 	tx      Tx
 	p       auth.Principal
+	caller  Caller
 	answers answers
 	open    []jobspec.Reference // what was asked and nobody answered, but for what lies in the job itself
 	err     error               // of the store; it makes the decision void
@@ -55,20 +56,29 @@ type lookup struct {
 
 // resolve is admission.SubmissionInput.Resolve.
 func (l *lookup) resolve(ref jobspec.Reference) admission.Resolution {
-	if find, ok := held[ref.Kind]; ok {
-		r, err := find(l.s, l.tx, l.p, ref)
-		if err != nil && l.err == nil {
-			l.err = err
-		}
-		if err != nil || r.State != admission.Unresolved {
-			return r
-		}
+	r, err := l.find(ref)
+	if err != nil && l.err == nil {
+		l.err = err
+	}
+	if err != nil || r.State != admission.Unresolved {
+		return r
 	}
 	r, answered := l.answers[ref]
 	if !answered && slices.Contains(admission.UncheckedKinds, ref.Kind) {
 		l.open = append(l.open, ref)
 	}
 	return r
+}
+
+// find looks for a reference among what the registry holds.
+func (l *lookup) find(ref jobspec.Reference) (admission.Resolution, error) {
+	if ref.Kind == jobspec.RefBenchmark {
+		return l.s.heldBenchmark(l.tx, l.p, l.caller, ref)
+	}
+	if find, ok := held[ref.Kind]; ok {
+		return find(l.s, l.tx, l.p, ref)
+	}
+	return admission.Resolution{}, nil
 }
 
 // resolve asks the platform about the references of a job.

@@ -121,7 +121,7 @@ func (s *Service) decideSubmission(tx Tx, p auth.Principal, q question) (admissi
 	if in.Quota, err = s.quota(tx, p.Account); err != nil {
 		return admission.Decision{}, nil, nil, err
 	}
-	find := lookup{s: s, tx: tx, p: p, answers: q.answers}
+	find := lookup{s: s, tx: tx, p: p, caller: q.caller, answers: q.answers}
 	in.Resolve = find.resolve
 	d, stored := admission.CheckSubmission(in)
 	return d, stored, find.open, find.err
