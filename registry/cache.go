@@ -42,6 +42,8 @@ const (
 	accessRow
 	limitRow
 	pluginRow
+	stampRow
+	accountRow
 )
 
 // rowKey names a value that is read of the store: its kind and up to two names.

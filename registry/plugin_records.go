@@ -14,7 +14,7 @@ import (
 )
 
 // A job may name twenty plugins, and is asked about twice. So what is known of a version is remembered as the rows of the cache
-// are (cache.go): whether it is enabled and who may read it change under MetaStore.AccessGeneration.
+// are (remember.go): whether it is enabled and who may read it change under MetaStore.AccessGeneration.
 
 // pluginKnown is what a principal may know of a version. found is false for what is not there, or not for it.
 type pluginKnown struct {
@@ -22,41 +22,24 @@ type pluginKnown struct {
 	found  bool
 }
 
-// moment is the generation before a View. A transaction that writes has none: what it sees of others may never be committed, so
-// that it remembers nothing.
-type moment struct {
-	generation uint64
-	exact      bool
-}
-
-// thisMoment is to be called before the View begins whose reads are remembered.
-func (s *Service) thisMoment() moment {
-	g, exact := s.meta.AccessGeneration()
-	return moment{g, exact}
-}
-
 // pluginRecords looks up every version that the spec names and the principal may read.
-func (s *Service) pluginRecords(tx Tx, p auth.Principal, spec *jobspec.Spec, since moment) (map[admission.PluginRef]admission.PluginRecord, error) {
+func (s *Service) pluginRecords(tx rememberingTx, p auth.Principal, spec *jobspec.Spec) (map[admission.PluginRef]admission.PluginRecord, error) {
 	records := make(map[admission.PluginRef]admission.PluginRecord, len(spec.Plugins))
-	generation, exact := s.meta.AccessGeneration()
-	shared := p.Role != auth.Robot && p.Grant == nil // what the account may read, nothing bounds further
 	for _, use := range spec.Plugins {
-		key := rowKey{pluginRow, p.Account + "@" + string(p.Role), use.ID + "@" + use.Version}
-		if r, ok := s.rows.get(key); ok && shared && exact && r.generation == generation {
-			if known := r.value.(pluginKnown); known.found {
-				records[admission.PluginRef{ID: use.ID, Version: use.Version}] = known.record
-			}
-			continue
+		look := func() (pluginKnown, error) { return s.pluginRecord(tx, p, use.ID, use.Version) }
+		var known pluginKnown
+		var err error
+		if p.Role == auth.Robot || p.Grant != nil { // what bounds it further is no part of a key
+			known, err = look()
+		} else {
+			key := rowKey{pluginRow, p.Account + "@" + string(p.Role), use.ID + "@" + use.Version}
+			known, err = remembered(tx, key, func(pluginKnown) int { return knownSize }, look)
 		}
-		known, err := s.pluginRecord(tx, p, use.ID, use.Version)
 		if err != nil {
 			return nil, err
 		}
 		if known.found {
 			records[admission.PluginRef{ID: use.ID, Version: use.Version}] = known.record
-		}
-		if shared && since.exact {
-			s.rows.put(key, row{since.generation, known}, len(key.a)+len(key.b)+knownSize)
 		}
 	}
 	return records, nil

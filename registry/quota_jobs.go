@@ -59,6 +59,23 @@ func (s *Service) checkJobQuota(q JobQuota) error {
 
 // quota is what bounds an account's jobs, and what those that run hold.
 func (s *Service) quota(tx Tx, account string) (admission.Quota, error) {
+	q, err := accountBounds(tx, account)
+	if err != nil {
+		return q, err
+	}
+	return s.held(tx, account, q)
+}
+
+// jobBounds is quota for a decision: what an account holds is not added up where nothing bounds it.
+func (s *Service) jobBounds(tx Tx, account string) (admission.Quota, error) {
+	q, err := accountBounds(tx, account)
+	if err != nil || q.Limit == 0 && q.MaxJobs == 0 {
+		return q, err
+	}
+	return s.held(tx, account, q)
+}
+
+func accountBounds(tx Tx, account string) (admission.Quota, error) {
 	a, err := tx.Account(account)
 	if err != nil {
 		return admission.Quota{}, err
@@ -67,10 +84,14 @@ func (s *Service) quota(tx Tx, account string) (admission.Quota, error) {
 	if err != nil {
 		return admission.Quota{}, fmt.Errorf("stored quota of account %s: %w", account, err)
 	}
+	return admission.Quota{Limit: int64(a.MaxGPUs), MaxJobs: q.MaxJobs, Profiles: q.Profiles}, nil
+}
+
+// held adds what the jobs of an account that run hold.
+func (s *Service) held(tx Tx, account string, q admission.Quota) (admission.Quota, error) {
 	held, err := tx.Leased(account, s.now())
-	return admission.Quota{
-		Limit: int64(a.MaxGPUs), InUse: held.GPUs, MaxJobs: q.MaxJobs, Jobs: held.Jobs, Profiles: q.Profiles,
-	}, err
+	q.InUse, q.Jobs = held.GPUs, held.Jobs
+	return q, err
 }
 
 // Usage is the caller's quota, what it holds of it, and the quota document as it was set, null when it never was.

@@ -111,14 +111,15 @@ func (s *Service) decideSubmission(tx Tx, p auth.Principal, q question) (admissi
 		d, _ := admission.CheckSubmission(in)
 		return d, nil, nil, nil
 	}
+	known := rememberingTx{tx, s, q.since}
 	var err error
-	if in.Catalogue, err = s.catalogue(tx, q.caller, q.spec.Recipe.Name); err != nil {
+	if in.Catalogue, err = s.catalogue(known, q.caller, q.spec.Recipe.Name); err != nil {
 		return admission.Decision{}, nil, nil, err
 	}
-	if in.Plugins, err = s.pluginRecords(tx, p, q.spec, q.since); err != nil {
+	if in.Plugins, err = s.pluginRecords(known, p, q.spec); err != nil {
 		return admission.Decision{}, nil, nil, err
 	}
-	if in.Quota, err = s.quota(tx, p.Account); err != nil {
+	if in.Quota, err = s.jobBounds(known, p.Account); err != nil {
 		return admission.Decision{}, nil, nil, err
 	}
 	find := lookup{s: s, tx: tx, p: p, caller: q.caller, answers: q.answers}

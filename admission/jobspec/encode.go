@@ -3,6 +3,7 @@ package jobspec
 import (
 	"math/big"
 	"strconv"
+	"sync"
 
 	"github.com/gatehouse-registry/gatehouse/admission/pyvalue"
 )
@@ -15,8 +16,27 @@ func (s *Spec) Normalised() []byte { return appendJSON(nil, s.value()) }
 type object struct{ items []pyvalue.Item }
 
 // must adds a member whatever its value.
-func (o *object) must(key string, v *pyvalue.Value) {
-	o.items = append(o.items, pyvalue.Item{Key: pyvalue.NewStr(key), Value: v})
+func (o *object) must(key string, v *pyvalue.Value) { o.add(memberKey(key), v) }
+
+// named is must for a key that the user chose.
+func (o *object) named(key string, v *pyvalue.Value) { o.add(pyvalue.NewStr(key), v) }
+
+func (o *object) add(key, v *pyvalue.Value) {
+	if o.items == nil {
+		o.items = make([]pyvalue.Item, 0, 4) // most objects have no more
+	}
+	o.items = append(o.items, pyvalue.Item{Key: key, Value: v})
+}
+
+// memberKeys are the names of members as values, which nobody changes: every job has the same ones.
+var memberKeys sync.Map
+
+func memberKey(name string) *pyvalue.Value {
+	if v, ok := memberKeys.Load(name); ok {
+		return v.(*pyvalue.Value)
+	}
+	v, _ := memberKeys.LoadOrStore(name, pyvalue.NewStr(name))
+	return v.(*pyvalue.Value)
 }
 
 // put adds a member unless it is nil, an empty text, list or object.
@@ -84,7 +104,7 @@ func (m Metadata) value() *pyvalue.Value {
 	o.text("owner", m.Owner)
 	o.text("display_name", m.DisplayName)
 	for _, l := range m.Labels {
-		labels.must(l.Key, pyvalue.NewStr(l.Value))
+		labels.named(l.Key, pyvalue.NewStr(l.Value))
 	}
 	o.put("labels", labels.value())
 	return o.value()
@@ -190,7 +210,7 @@ func (r Resources) value() *pyvalue.Value {
 	var o, roles object
 	o.must("pools", listOf(r.Pools, Pool.value))
 	for _, role := range r.Roles {
-		roles.must(role.Name, pyvalue.NewStr(role.Pool))
+		roles.named(role.Name, pyvalue.NewStr(role.Pool))
 	}
 	o.put("roles", roles.value())
 	o.put("leases", listOf(r.Leases, Lease.value))

@@ -29,6 +29,9 @@ const (
 	figureDurableTail = "durable tail"
 	figureGrowth      = "growth"
 	figureExtensions  = "extensions"
+	figureHealthWork  = "health work"
+	figureDryWork     = "dry work"
+	figureDurableWork = "durable work"
 )
 
 // The figures of growth are noted under the number of versions.
@@ -69,14 +72,27 @@ func (b *bench) admission(folder string) (err error) {
 	}
 	for range b.o.runs {
 		for _, step := range []struct {
-			w          work
-			rate, tail string
-		}{{health, figureHealth, figureHealthTail}, {dry, figureDry, figureDryTail}, {durable, figureDurable, figureDurableTail}} {
+			w                work
+			rate, tail, cost string
+		}{
+			{health, figureHealth, figureHealthTail, figureHealthWork}, {dry, figureDry, figureDryTail, figureDryWork},
+			{durable, figureDurable, figureDurableTail, figureDurableWork},
+		} {
+			before, err := s.processor()
+			if err != nil {
+				return err
+			}
+			start := time.Now()
 			perSecond, err := step.w.rate(s, b.o.seconds)
 			if err != nil {
 				return err
 			}
+			after, err := s.processor()
+			if err != nil {
+				return err
+			}
 			b.note(step.rate, ours, perSecond)
+			b.note(step.cost, ours, (after-before)*1e6/(perSecond*time.Since(start).Seconds()))
 			tail, err := step.w.tail(s, perSecond/2, b.o.seconds)
 			if err != nil {
 				return err
@@ -337,6 +353,9 @@ func (b *bench) admissionTable() string {
 	row("`GET /healthz`", "1/s", v(figureHealth), "", "")
 	row("dry runs of a spec with 20 plugins", "1/s", v(figureDry), part(v(figureDry), v(figureHealth), "`/healthz`"), "≥ 0.15")
 	row("the same submitted, durable, with receipt", "1/s", v(figureDurable), part(v(figureDurable), v(figureDry), "dry runs"), "≥ 0.4")
+	row("processor time of the server for `/healthz`", "µs", v(figureHealthWork), "", "")
+	row("for a dry run", "µs", v(figureDryWork), "", "")
+	row("for a submission", "µs", v(figureDurableWork), "", "")
 	row("p99 of `/healthz` at half of its rate", "ms", v(figureHealthTail), "", "")
 	row("p99 of dry runs at half of their rate", "ms", v(figureDryTail), part(v(figureDryTail), v(figureHealthTail), "`/healthz`"), "")
 	row("p99 of submissions at half of their rate", "ms", v(figureDurableTail), part(v(figureDurableTail), v(figureHealthTail), "`/healthz`"), "")

@@ -106,6 +106,25 @@ func (s *server) resident() (float64, error) {
 	return kib / 1024, err
 }
 
+// ticks is how many units of processor time the system counts a second (USER_HZ).
+const ticks = 100
+
+// processor is how many seconds of processor time the server has taken.
+func (s *server) processor() (float64, error) {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.process.Process.Pid))
+	if err != nil {
+		return 0, err
+	}
+	_, rest, _ := strings.Cut(string(stat), ") ") // the program's name may hold blanks
+	fields := strings.Fields(rest)
+	if len(fields) < 13 {
+		return 0, errors.New("/proc has no times")
+	}
+	user, err := strconv.ParseFloat(fields[11], 64)
+	system, err2 := strconv.ParseFloat(fields[12], 64)
+	return (user + system) / ticks, errors.Join(err, err2)
+}
+
 // startGatehouse runs sf over a data directory.
 func startGatehouse(sf, data string) (*server, error) { return startServe(sf, data, "") }
 
