@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/gatehouse-registry/gatehouse/admission/catalogue"
 	"github.com/gatehouse-registry/gatehouse/admission/dialect"
+	"github.com/gatehouse-registry/gatehouse/admission/limit"
 	"github.com/gatehouse-registry/gatehouse/registry"
 	"github.com/gatehouse-registry/gatehouse/registry/api/wire"
 )
@@ -61,7 +61,10 @@ func (c *Client) CatalogueReleases(ctx context.Context) ([]wire.CatalogueRelease
 
 // CatalogueSnapshot is what the registry knows of a client release, as ImportCatalogue takes it.
 func (c *Client) CatalogueSnapshot(ctx context.Context, d dialect.Dialect, release string) ([]byte, error) {
-	var out json.RawMessage
-	err := c.call(ctx, request{method: http.MethodGet, path: "/api/admin/catalog/" + d.Names().Client, query: url.Values{"release": {release}}}, &out)
-	return out, err
+	res, err := c.send(ctx, request{method: http.MethodGet, path: "/api/admin/catalog/" + d.Names().Client, query: url.Values{"release": {release}}})
+	if err != nil {
+		return nil, err
+	}
+	defer res.Body.Close()
+	return io.ReadAll(io.LimitReader(res.Body, limit.JSONBody))
 }
