@@ -67,7 +67,7 @@ func run(ctx context.Context) (err error) {
 	}
 	for _, c := range clients(*venv, *sf) {
 		if r.driver, err = startDriver(ctx, *chromedriver); err != nil {
-			return fmt.Errorf("Chromium: %w", err)
+			return fmt.Errorf("start Chromium: %w", err)
 		}
 		r.check(c.name+".device", r.device(c))
 		r.check(c.name+".browser", r.browser(c))
@@ -78,7 +78,7 @@ func run(ctx context.Context) (err error) {
 		}
 	}
 	if r.driver, err = startDriver(ctx, *chromedriver); err != nil {
-		return fmt.Errorf("Chromium: %w", err)
+		return fmt.Errorf("start Chromium: %w", err)
 	}
 	r.check("fields-have-names", r.named())
 	r.check("base-path", r.basePath())
