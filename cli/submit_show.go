@@ -24,7 +24,7 @@ func (a app) showSubmission(s submission, server, account string) {
 			fmt.Fprintf(a.env.Err, "  %-12s %s\n", name, text)
 		}
 	}
-	fmt.Fprintf(a.env.Err, "%s of project %s, to %s%s\n", printable(spec.Source.Exp), printable(spec.Metadata.Project), printable(server), printable(asAccount(account)))
+	fmt.Fprintln(a.env.Err, printable(fmt.Sprintf("%s of project %s, to %s%s", spec.Source.Exp, spec.Metadata.Project, server, before(" as ", account))))
 	row("recipe", "%s %s, %s", spec.Recipe.Name, spec.Recipe.Version, spec.Recipe.Digest)
 	row("framework", "%s %s%s%s", spec.Framework.Kind, spec.Framework.Version, before(", runtime ", spec.Framework.RuntimeID), before(", image ", spec.Framework.Image))
 	row("GPUs", "%d: %s", spec.TotalGPUs(), poolsText(spec.Resources))
@@ -43,8 +43,6 @@ func (a app) showSubmission(s submission, server, account string) {
 		fmt.Fprintf(a.env.Err, "  %s %s\n", a.env.paint(yellow, "warning:"), printable(w))
 	}
 }
-
-func asAccount(account string) string { return before(" as ", account) }
 
 // before is prefix and text, nothing when there is no text.
 func before(prefix, text string) string {

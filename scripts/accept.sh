@@ -59,6 +59,7 @@ for form in embedded postgres-s3; do
 	run "browser-$form" against "$form" "$work/browser" -server '{server}' -token '{token}' -sf "$sf" -venv "$venv"
 done
 run launch "${PYTHON:-python3}" "$root/testdata/interop/launch/accept.py" --sf "$sf" --launcher "$venv/bin/forge-launch"
+run submissions "${PYTHON:-python3}" "$root/testdata/interop/submissions/accept.py" --sf "$sf" --venv "$venv" ${SHARED:+--projects "$SHARED/fixtures/starforge/projects"}
 run oci "$work/ociclients" -sf "$sf" -bin "$tools"
 run oci-postgres-s3 "$work/ociclients" -sf "$sf" -bin "$tools" -form postgres-s3
 run moving sh "$root/scripts/moving.sh" "$sf" "$tools" "$tools/registry"
