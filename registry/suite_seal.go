@@ -59,6 +59,11 @@ func (s *Service) sealSuite(ctx context.Context, p auth.Principal, t Ticket, rep
 		}
 		return s.insertSuite(tx, p, t, v, manifest, fresh)
 	}))
+	if CodeOf(err) == Conflict {
+		if again, lookErr := s.sealedBefore(ctx, t, repository, index); lookErr == nil && again.Version != "" {
+			return again, nil // the same seal came twice, and the other one was first
+		}
+	}
 	if err != nil {
 		return v, err
 	}
