@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -156,8 +157,18 @@ func (e *Env) catalogueFile(server string, d dialect.Dialect, release string) (s
 // recipeEntry is a recipe of the catalogue by its id or its alias.
 func recipeEntry(c *catalogue.Catalogue, id string) (catalogue.Entry, error) {
 	e, _, ok := c.Resolve(id)
-	if !ok {
-		return e, registry.Errorf(registry.NotFound, "the recipe %.100q is not in the catalogue of %s %s%s", id, c.Dialect(), c.Release(), c.Near(id))
+	if ok {
+		return e, nil
 	}
-	return e, nil
+	near := c.Near(id)
+	var same []string
+	for _, other := range c.Entries() {
+		if other.Method() == id {
+			same = append(same, other.Name)
+		}
+	}
+	if len(same) > 0 {
+		near = "; did you mean " + strings.Join(same, ", ") + "?"
+	}
+	return e, registry.Errorf(registry.NotFound, "the recipe %.100q is not in the catalogue of %s %s%s", id, c.Dialect(), c.Release(), near)
 }

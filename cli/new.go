@@ -67,6 +67,9 @@ config and README changes. The experiment is there whole or not at all.`,
 }
 
 func (a app) fromTemplate(p *project.Project, c *catalogue.Catalogue, experiment string, flags newFlags) error {
+	if err := p.CanMake(experiment); err != nil {
+		return err
+	}
 	entry, err := recipeEntry(c, flags.method)
 	if err != nil {
 		return err

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,11 +10,13 @@ import (
 
 	"github.com/gatehouse-registry/gatehouse/admission"
 	"github.com/gatehouse-registry/gatehouse/admission/catalogue"
+	"github.com/gatehouse-registry/gatehouse/admission/dialect"
 	"github.com/gatehouse-registry/gatehouse/admission/lock"
 	"github.com/gatehouse-registry/gatehouse/admission/pack"
 	"github.com/gatehouse-registry/gatehouse/admission/pyvalue"
 	"github.com/gatehouse-registry/gatehouse/admission/rule"
 	"github.com/gatehouse-registry/gatehouse/cli/jobbuild"
+	"github.com/gatehouse-registry/gatehouse/cli/jobpackage"
 	"github.com/gatehouse-registry/gatehouse/cli/project"
 )
 
@@ -78,31 +79,37 @@ const (
 	anyProfile = "hardware"
 	anyPath    = "data"
 	anyModel   = "any/model"
+	anyCommit  = "0000000"
 	anyURL     = "https://observability.invalid/run"
 	anyImage   = "registry.invalid/image@sha256:0000000000000000000000000000000000000000000000000000000000000000"
 )
 
 // validateExperiment is an error only when the experiment could not be looked at.
 func validateExperiment(ctx context.Context, p *project.Project, e *project.Experiment, c *catalogue.Catalogue) (validation, error) {
-	found := e.Inspect(c, "")
-	v := validation{Experiment: e.Path, Lock: found.State, Violations: []rule.Violation{}, Warnings: []string{}, Needs: []string{"--profile"}}
-	opt := submitOptions{allowDirty: true, Options: jobbuild.Options{Profiles: []string{anyProfile}, NoValidate: true}}
-	if entry, ok := found.Entry(); ok {
-		v.standIn(entry, &opt.Options)
-		if err := v.config(e, entry); err != nil {
+	s := &preparation{report: rule.Report{Dialect: p.Dialect}, know: knowledge{
+		catalogue: c, profiles: []jobbuild.Profile{{Name: anyProfile, Nodes: 1, GPUsPerNode: 1}},
+	}}
+	s.project, s.exp, s.lock = p, e, e.Inspect(c, "")
+	s.opt.Options = jobbuild.Options{Profiles: []string{anyProfile}, NoValidate: true}
+	v := validation{Experiment: e.Path, Lock: s.lock.State, Warnings: []string{}, Needs: []string{"--profile"}}
+	if err := p.CheckName(); err != nil {
+		s.fault("submit.project", err)
+	}
+	if entry, ok := s.checkLock(); ok {
+		v.standIn(entry, &s.opt.Options)
+		if err := v.config(s, entry); err != nil {
+			return v, err
+		}
+		if err := s.build(entry, jobbuild.Provenance{GitCommit: anyCommit, ConfigSHA: "none"}); err != nil {
 			return v, err
 		}
 	}
-	know := knowledge{catalogue: c, profiles: []jobbuild.Profile{{Name: anyProfile, Nodes: 1, GPUsPerNode: 1}}}
-	s, err := prepare(ctx, p, e.Path, know, opt)
-	v.Warnings = append(v.Warnings, s.warnings...)
-	denied, refused := errors.AsType[*rule.Denied](err)
-	if err != nil && !refused {
+	if err := v.files(ctx, s); err != nil {
 		return v, err
 	}
-	if refused {
-		v.Violations = append(v.Violations, denied.Decision.Violations...)
-	} else {
+	v.Violations = append([]rule.Violation{}, s.report.Violations...)
+	v.Warnings = append(v.Warnings, s.warnings...)
+	if s.job.Document != nil && len(v.Violations) == 0 {
 		d := admission.CheckJobSpec(s.job.Document, "", admission.CheckOptions{Dialect: p.Dialect})
 		v.Violations = append(v.Violations, d.Violations...)
 		for _, w := range d.Warnings {
@@ -111,6 +118,25 @@ func validateExperiment(ctx context.Context, p *project.Project, e *project.Expe
 	}
 	v.Valid = len(v.Violations) == 0
 	return v, nil
+}
+
+// files looks at what would travel with the job, where that is known: a forge project in no repository has no list of it.
+func (v *validation) files(ctx context.Context, s *preparation) error {
+	state, err := jobpackage.Inspect(ctx, s.project.Root)
+	if err != nil {
+		return err
+	}
+	if !state.Lists() && s.project.Dialect == dialect.Forge {
+		s.warn("the project is in no git repository: a submission needs one, with a commit")
+		return nil
+	}
+	bound, err := walkBound("")
+	if err != nil {
+		return err
+	}
+	_, report, err := jobpackage.Find(ctx, jobpackage.Project{Root: s.project.Root, Dialect: s.project.Dialect, Exp: s.exp.Path, MaxWalk: bound})
+	s.report.Merge(report)
+	return err
 }
 
 // standIn gives what the recipe needs and only a submission has, and notes it.
@@ -148,17 +174,16 @@ func (v *validation) standIn(e catalogue.Entry, o *jobbuild.Options) {
 // config holds the experiment's config.yaml to its recipe: it can be read, and the values that it writes down itself at the
 // places of the recipe's parameters fit them. A value that does not is a warning: the clients send the file as it is, and
 // the framework decides.
-func (v *validation) config(e *project.Experiment, entry catalogue.Entry) error {
-	file := e.Path + "/" + project.ConfigFile
+func (v *validation) config(s *preparation, entry catalogue.Entry) error {
+	e, file := s.exp, s.exp.Path+"/"+project.ConfigFile
 	warnings, err := e.CheckConfig(entry)
-	if f, ok := errors.AsType[*project.Fault](err); ok {
-		v.Violations = append(v.Violations, rule.Violation{Rule: "submit.config", File: f.File, Line: f.Line, Column: f.Column, Field: f.Field, Message: f.Message, Hint: f.Hint})
+	if err != nil {
+		if !s.fault("submit.config", err) {
+			return err
+		}
 		return nil
 	}
-	if err != nil {
-		return err
-	}
-	v.Warnings = append(v.Warnings, warnings...)
+	s.warnings = append(s.warnings, warnings...)
 	own, err := e.Project.ConfigAlone(file)
 	if err != nil || entry.Params == nil {
 		return nil // CheckConfig said what there is to say of a file that can't be read

@@ -89,7 +89,7 @@ func load(src []byte) (*pyvalue.Value, *Error) {
 	doc, report := pyjson.Load(src, pyjson.Options{Policy: lenient()})
 	if !report.OK() {
 		v := report.Violations[0]
-		return nil, &Error{Line: max(v.Line, 1), Column: max(v.Column, 1), Message: v.Message}
+		return nil, &Error{Line: max(v.Line, 1), Column: max(v.Column, 1), Message: v.Message, Hint: "Correct the file at this place, or restore an earlier one."}
 	}
 	if doc.Kind != pyvalue.Map {
 		return nil, errorAt(doc, "", "", "the document must be an object, found %s", doc.TypeName())

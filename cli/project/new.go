@@ -96,16 +96,24 @@ func (p *Project) Fork(experiment string, from *Experiment, c *catalogue.Catalog
 	return e, plan, err
 }
 
+// CanMake refuses a name that is no experiment's (registry.Invalid) and one that is taken (registry.Conflict).
+func (p *Project) CanMake(experiment string) error {
+	if _, err := name.Segment(experiment, "the experiment"); err != nil {
+		return badName(err)
+	}
+	if path := ExperimentsDir + "/" + experiment; p.exists(path) {
+		return registry.Errorf(registry.Conflict, "%s is there already", path)
+	}
+	return nil
+}
+
 // stage makes an experiment in a folder beside its place, at the same depth, so that what it names relative to itself is
 // found, and moves it there when it is whole.
 func (p *Project) stage(experiment string, fill func(s *Experiment, root *os.Root) error) (*Experiment, error) {
-	if _, err := name.Segment(experiment, "the experiment"); err != nil {
-		return nil, registry.Errorf(registry.Invalid, "%s", err)
+	if err := p.CanMake(experiment); err != nil {
+		return nil, err
 	}
 	path := ExperimentsDir + "/" + experiment
-	if p.exists(path) {
-		return nil, registry.Errorf(registry.Conflict, "%s is there already", path)
-	}
 	root, err := os.OpenRoot(p.Root)
 	if err != nil {
 		return nil, err

@@ -135,7 +135,7 @@ func (p *Project) CheckName() error {
 func (p *Project) Experiment(exp string) (*Experiment, error) {
 	path, err := name.ExpPath(exp)
 	if err != nil {
-		return nil, registry.Errorf(registry.Invalid, "%s", err)
+		return nil, badName(err)
 	}
 	typed := exp
 	if !strings.Contains(exp, "/") {
@@ -154,6 +154,14 @@ func (p *Project) Experiment(exp string) (*Experiment, error) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return p.at(path, typed), nil
+}
+
+// badName is the error of a grammar of names with how to mend the name.
+func badName(err error) error {
+	if e, ok := errors.AsType[*name.Error](err); ok {
+		return registry.Errorf(registry.Invalid, "%s: %s", e.Message, e.Hint)
+	}
+	return registry.Errorf(registry.Invalid, "%s", err)
 }
 
 func (p *Project) at(path, typed string) *Experiment {

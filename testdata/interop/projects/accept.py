@@ -118,14 +118,20 @@ def dialect(run, name):
         if a.returncode == 0:
             differ = differences(theirs / "experiments" / f"{exp}-copy", ours / "experiments" / f"{exp}-copy")
             run.check(not differ, f"{name} {method}: the copies differ in {differ}")
+        for says, out in ((program, run.real(program, ours, "validate", exp)), ("sf", run.ours(theirs, "validate", exp))):
+            run.check(out.returncode == 0, f"{says} validate of {method} in the other's project", out.stdout + out.stderr)
     # Each client reads what the other left behind.
     there = run.real(program, ours, "recipe", "status", "--all")
     run.check(there.returncode == 0, f"{program} recipe status in our project", there.stdout + there.stderr)
     here = run.ours(theirs, "recipe", "status")
     run.check(here.returncode == 0, f"sf recipe status in the project of {program}", here.stdout + here.stderr)
+    # starforge has no check of a config of openrlhf, takes that for an error, and crashes (see the contract, 0.12).
     for root in (theirs, ours):
         for lock in sorted(root.glob("experiments/*/recipe.lock.json")):
-            older(lock)
+            if name == "forge" and json.loads(lock.read_text())["recipe"]["name"].startswith("openrlhf/"):
+                shutil.rmtree(lock.parent)
+            else:
+                older(lock)
     a = run.real(program, theirs, "recipe", "upgrade", "--all")
     b = run.ours(ours, "recipe", "upgrade", "--all")
     run.check(a.returncode == b.returncode, f"{name}: upgrade --all ends with {a.returncode} there and {b.returncode} here", a.stdout + a.stderr + b.stdout + b.stderr)
