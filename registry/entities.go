@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-registry/gatehouse/admission/dialect"
+	"github.com/gatehouse-registry/gatehouse/admission/rule"
 	"github.com/gatehouse-registry/gatehouse/digest"
 	"github.com/gatehouse-registry/gatehouse/registry/auth"
 )
@@ -201,8 +202,9 @@ type Job struct {
 	Package     digest.Descriptor
 	Meta        json.RawMessage // what came beside the spec: git commit, sweep, profile
 	Decision    json.RawMessage
-	Receipt     []byte // DSSE envelope
-	Key         string // idempotency key of the commit, "" for forge
+	Warnings    []rule.Violation // of the decision, when the job was made just now; nil for one that comes from the store
+	Receipt     []byte           // DSSE envelope
+	Key         string           // idempotency key of the commit, "" for forge
 	SubmittedAt time.Time
 	LeaseUntil  time.Time // until when its GPUs count against the quota
 }

@@ -38,6 +38,24 @@ type question struct {
 	caller  Caller
 	answers answers // of the platform's resolver
 	since   moment  // before the View in which it is decided
+	answer  *answer // nil while there is none that may hold later
+}
+
+// answer is gate 2's answer to a question in a View, with when it was given. It holds as long as nothing that it was made of
+// can have changed: for jobs of an account without limits, until MetaStore.AccessGeneration moves.
+type answer struct {
+	decision admission.Decision
+	spec     *jobspec.Spec // the job as it is stored
+	since    moment
+}
+
+// holds reports whether the answer is what the gate would say now.
+func (s *Service) holds(a *answer) bool {
+	if a == nil || !a.since.exact {
+		return false
+	}
+	generation, exact := s.meta.AccessGeneration()
+	return exact && generation == a.since.generation
 }
 
 // question reads a submission.
@@ -73,7 +91,7 @@ func (s *Service) ask(ctx context.Context, p auth.Principal, sub Submission, act
 
 // answer decides a question, after the platform was asked about what the registry does not hold.
 func (s *Service) answer(ctx context.Context, p auth.Principal, q *question) (admission.Decision, error) {
-	d, open, err := s.look(ctx, p, *q)
+	d, open, err := s.look(ctx, p, q)
 	if err != nil || len(open) == 0 || s.resolver == nil {
 		return d, err
 	}
@@ -83,22 +101,28 @@ func (s *Service) answer(ctx context.Context, p auth.Principal, q *question) (ad
 		}
 		return d, err
 	}
-	d, _, err = s.look(ctx, p, *q)
+	d, _, err = s.look(ctx, p, q)
 	return d, err
 }
 
 // look decides a question with what the registry holds now. It also gives the references that nobody answered for.
-func (s *Service) look(ctx context.Context, p auth.Principal, q question) (d admission.Decision, open []jobspec.Reference, err error) {
+func (s *Service) look(ctx context.Context, p auth.Principal, q *question) (d admission.Decision, open []jobspec.Reference, err error) {
 	q.since = s.thisMoment()
+	var spec *jobspec.Spec
+	var bounded bool
 	err = s.meta.View(ctx, func(tx Tx) (err error) {
-		d, _, open, err = s.decideSubmission(tx, p, q)
+		d, spec, open, bounded, err = s.decideSubmission(tx, p, *q)
 		return err
 	})
+	if q.answer = nil; err == nil && d.Allowed && !bounded {
+		q.answer = &answer{d, spec, q.since}
+	}
+	q.since = moment{}
 	return d, open, err
 }
 
-// decideSubmission runs gate 2 with what a transaction sees.
-func (s *Service) decideSubmission(tx Tx, p auth.Principal, q question) (admission.Decision, *jobspec.Spec, []jobspec.Reference, error) {
+// decideSubmission runs gate 2 with what a transaction sees. bounded says that other jobs of the account count, too.
+func (s *Service) decideSubmission(tx Tx, p auth.Principal, q question) (d admission.Decision, spec *jobspec.Spec, open []jobspec.Reference, bounded bool, err error) {
 	in := admission.SubmissionInput{
 		Spec: q.spec, Report: q.report, Account: p.Account, AnyNamespace: p.Can(auth.AnyNamespace),
 		Beside: q.sub.Beside, ImageHosts: s.set.ImageHosts, PinImages: s.set.PinImages, Hubs: s.set.Hubs, PinHubs: s.set.PinHubs,
@@ -108,49 +132,45 @@ func (s *Service) decideSubmission(tx Tx, p auth.Principal, q question) (admissi
 		in.Profiles = append(in.Profiles, admission.Profile{Name: profile.Name, Series: profile.Series})
 	}
 	if q.spec == nil {
-		d, _ := admission.CheckSubmission(in)
-		return d, nil, nil, nil
+		d, _ = admission.CheckSubmission(in)
+		return d, nil, nil, false, nil
 	}
 	known := rememberingTx{tx, s, q.since}
-	var err error
 	if in.Catalogue, err = s.catalogue(known, q.caller, q.spec.Recipe.Name); err != nil {
-		return admission.Decision{}, nil, nil, err
+		return d, nil, nil, false, err
 	}
 	if in.Plugins, err = s.pluginRecords(known, p, q.spec); err != nil {
-		return admission.Decision{}, nil, nil, err
+		return d, nil, nil, false, err
 	}
 	if in.Quota, err = s.jobBounds(known, p.Account); err != nil {
-		return admission.Decision{}, nil, nil, err
+		return d, nil, nil, false, err
 	}
 	find := lookup{s: s, tx: tx, p: p, caller: q.caller, answers: q.answers}
 	in.Resolve = find.resolve
-	d, stored := admission.CheckSubmission(in)
-	return d, stored, find.open, find.err
+	d, spec = admission.CheckSubmission(in)
+	return d, spec, find.open, in.Quota.Limit > 0 || in.Quota.MaxJobs > 0, find.err
 }
 
-// admit runs gate 2 once more and stores the job with its decision and its signed receipt, all in one transaction. A
-// submission that comes from a preview names it; a preview makes one job.
+// admit stores a job with its decision and its signed receipt, all in one transaction, in which gate 2 is run once more unless
+// its answer still holds. A submission that comes from a preview names it; a preview makes one job.
 func (s *Service) admit(ctx context.Context, p auth.Principal, q question, pkg content, preview string) (Job, error) {
-	sub := q.sub
+	var prepared Job // as much as can be is done while nobody waits
+	if s.holds(q.answer) {
+		var err error
+		if prepared, err = s.newJob(p, q.sub, q.answer.decision, q.answer.spec, pkg.Descriptor); err != nil {
+			return Job{}, err
+		}
+	}
 	var job Job
 	var d admission.Decision // stays empty when the job was there
 	err := s.commitContent(ctx, []content{pkg}, func(tx Tx) (err error) {
-		made, done, err := alreadyMade(tx, p, preview, sub.Key)
+		made, done, err := alreadyMade(tx, p, preview, q.sub.Key)
 		if job = made; done || err != nil {
 			return err
 		}
-		var spec *jobspec.Spec
-		var open []jobspec.Reference
-		if d, spec, open, err = s.decideSubmission(tx, p, q); err != nil {
-			return err
-		}
-		if len(open) > 0 && s.resolver != nil {
-			return Errorf(Unavailable, "%s %.200q went away while the job was checked; submit again", open[0].Kind, open[0].Text)
-		}
-		if err := d.Err(); err != nil {
-			return err
-		}
-		if job, err = s.newJob(p, sub, d, spec, pkg.Descriptor); err != nil {
+		if prepared.ID != "" && s.holds(q.answer) {
+			job, d = prepared, q.answer.decision
+		} else if job, d, err = s.decideAgain(tx, p, q, pkg); err != nil {
 			return err
 		}
 		if err := tx.InsertJob(job); err != nil {
@@ -175,6 +195,22 @@ func (s *Service) admit(ctx context.Context, p auth.Principal, q question, pkg c
 		s.auditRefusal(ctx, p, "job.submit", denied.Decision.Subject.Name, err)
 	}
 	return job, err
+}
+
+// decideAgain runs gate 2 in the transaction that stores the job.
+func (s *Service) decideAgain(tx Tx, p auth.Principal, q question, pkg content) (Job, admission.Decision, error) {
+	d, spec, open, _, err := s.decideSubmission(tx, p, q)
+	if err != nil {
+		return Job{}, d, err
+	}
+	if len(open) > 0 && s.resolver != nil {
+		return Job{}, d, Errorf(Unavailable, "%s %.200q went away while the job was checked; submit again", open[0].Kind, open[0].Text)
+	}
+	if err := d.Err(); err != nil {
+		return Job{}, d, err
+	}
+	job, err := s.newJob(p, q.sub, d, spec, pkg.Descriptor)
+	return job, d, err
 }
 
 // alreadyMade finds the job that a submission, which may come from a preview, made before.
@@ -218,7 +254,7 @@ func (s *Service) newJob(p auth.Principal, sub Submission, d admission.Decision,
 	if !ok {
 		return Job{}, errors.New("an allowed submission has no value")
 	}
-	decision, err := json.Marshal(d)
+	decision, err := admission.EncodeDecision(d)
 	if err != nil {
 		return Job{}, err
 	}
@@ -227,7 +263,7 @@ func (s *Service) newJob(p auth.Principal, sub Submission, d admission.Decision,
 		ID: "run-" + now.UTC().Format("20060102-150405") + "-" + randomHex(4), Account: p.Account, Dialect: spec.Dialect,
 		Exp: spec.Source.Exp, Name: spec.Metadata.Name, Project: spec.Metadata.Project, Status: JobAdmitted,
 		GPUs: int(value.TotalGPUs), Spec: value.Spec, SpecDigest: value.SpecBytes, Package: pkg, Meta: sub.Meta,
-		Decision: decision, Key: sub.Key, SubmittedAt: now, LeaseUntil: now.Add(s.set.LeaseTTL),
+		Decision: decision, Warnings: d.Warnings, Key: sub.Key, SubmittedAt: now, LeaseUntil: now.Add(s.set.LeaseTTL),
 	}
 	job.Receipt, err = s.signer.SignReceipt(receipt.Receipt{
 		Audience: s.set.RegistryID, Job: job.ID, Dialect: job.Dialect, IssuedAt: now.Truncate(time.Second),

@@ -18,24 +18,27 @@ import (
 //
 // RFC 8785 writes numbers as doubles, so hyperparameters beyond 2^53 that round to one double share a digest. What is
 // stored, pinned and launched is bound by the digest of its bytes besides.
-func (s *Spec) Digest() (digest.Digest, error) { return digestOf(s.value()) }
+func (s *Spec) Digest() (digest.Digest, error) {
+	sum, _, err := digestOf(s.value())
+	return sum, err
+}
 
 // Forms gives Normalised and Digest for the price of one.
 func (s *Spec) Forms() (normalised []byte, sum digest.Digest, err error) {
 	v := s.value()
-	sum, err = digestOf(v)
-	return appendJSON(nil, v), sum, err
+	sum, size, err := digestOf(v)
+	return appendJSON(make([]byte, 0, size), v), sum, err
 }
 
-func digestOf(v *pyvalue.Value) (digest.Digest, error) {
-	if form, ok := appendPlain(make([]byte, 0, 4096), v, 0); ok {
-		return digest.FromBytes(form), nil
+// digestOf also gives the size of the canonical form, which is nearly that of the normalised one.
+func digestOf(v *pyvalue.Value) (sum digest.Digest, size int, err error) {
+	form, ok := appendPlain(make([]byte, 0, 4096), v, 0)
+	if !ok {
+		if form, err = canonical.JCS(appendJSON(nil, rounded(v))); err != nil {
+			return sum, 0, fmt.Errorf("canonical form of the spec: %w", err)
+		}
 	}
-	form, err := canonical.JCS(appendJSON(nil, rounded(v)))
-	if err != nil {
-		return digest.Digest{}, fmt.Errorf("canonical form of the spec: %w", err)
-	}
-	return digest.FromBytes(form), nil
+	return digest.FromBytes(form), len(form), nil
 }
 
 // plainDepth is how deep a plain value may be nested.
@@ -82,7 +85,8 @@ func appendPlainMap(b []byte, items []pyvalue.Item, depth int) (form []byte, ok 
 	}
 	byKey := func(x, y pyvalue.Item) int { return strings.Compare(x.Key.Text, y.Key.Text) }
 	if !slices.IsSortedFunc(items, byKey) {
-		items = slices.SortedFunc(slices.Values(items), byKey)
+		items = slices.Clone(items)
+		slices.SortFunc(items, byKey)
 	}
 	b = append(b, '{')
 	for i, it := range items {

@@ -12,6 +12,7 @@ import (
 	"github.com/gatehouse-registry/gatehouse/admission"
 	"github.com/gatehouse-registry/gatehouse/admission/dialect"
 	"github.com/gatehouse-registry/gatehouse/admission/limit"
+	"github.com/gatehouse-registry/gatehouse/admission/rule"
 	"github.com/gatehouse-registry/gatehouse/digest/strictjson"
 	"github.com/gatehouse-registry/gatehouse/registry"
 	"github.com/gatehouse-registry/gatehouse/registry/api/wire"
@@ -131,27 +132,25 @@ func parseMetadata(raw []byte) (metadata, error) {
 
 // submitted answers a stored job in the form that both clients show (wire.md 6.1).
 func (a *API) submitted(c *gin.Context, job registry.Job) error {
-	d, err := decisionOf(job)
-	if err != nil {
-		return err
+	warnings := job.Warnings
+	if warnings == nil {
+		var d admission.Decision
+		if err := json.Unmarshal(job.Decision, &d); err != nil {
+			return err
+		}
+		warnings = d.Warnings
 	}
 	c.JSON(http.StatusOK, wire.Submitted{
 		Queued: true, RunID: job.ID, JobID: job.ID, GPUs: job.GPUs,
 		Message:  "admitted; the decision and the signed receipt are kept with the job",
-		Warnings: warningsOf(d), SpecDigest: job.SpecDigest.String(),
+		Warnings: textsOf(warnings), SpecDigest: job.SpecDigest.String(),
 	})
 	return nil
 }
 
-func decisionOf(job registry.Job) (admission.Decision, error) {
-	var d admission.Decision
-	err := json.Unmarshal(job.Decision, &d)
-	return d, err
-}
-
-func warningsOf(d admission.Decision) []string {
-	texts := make([]string, len(d.Warnings))
-	for i, w := range d.Warnings {
+func textsOf(warnings []rule.Violation) []string {
+	texts := make([]string, len(warnings))
+	for i, w := range warnings {
 		texts[i] = w.String()
 	}
 	return texts
@@ -168,7 +167,11 @@ func (a *API) DryRun(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	c.JSON(http.StatusOK, d)
+	answer, err := admission.EncodeDecision(d)
+	if err != nil {
+		return err
+	}
+	c.Data(http.StatusOK, "application/json; charset=utf-8", answer)
 	return nil
 }
 
