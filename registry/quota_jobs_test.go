@@ -31,27 +31,43 @@ type jobWorld struct {
 // everyJobEngine runs a test on replicas over both engines, with accounts alice, bob and the administrator ops. change may
 // set more of what a replica works with.
 func everyJobEngine(t *testing.T, set registry.Settings, change func(*registry.Deps), test func(t *testing.T, w *jobWorld)) {
-	everyEngine(t, set, func(t *testing.T, bare *world) {
-		w := &jobWorld{world: bare}
-		set.RegistryID = "test"
-		keys, err := trust.Open(t.TempDir())
-		w.must("key", err)
-		for i := range w.replicas {
-			ledger, err := metastore.OpenLedger(fmt.Sprintf("%s/jobs-ledger-%d", w.dir, i))
-			w.must("ledger", err)
-			t.Cleanup(func() { ledger.Close() })
-			d := registry.Deps{Blobs: w.blobs, Meta: w.metas[i].MetaStore, Ledger: ledger, Signer: keys,
-				Now: func() time.Time { return time.Now().Add(time.Duration(w.later.Load())) }}
-			change(&d)
-			w.replicas[i], err = registry.New(t.Context(), d, set)
-			w.must("replica", err)
-		}
-		for name, role := range map[string]auth.Role{"alice": auth.Operator, "bob": auth.Operator, "ops": auth.Admin} {
-			_, err := w.replicas[0].CreateAccount(t.Context(), root, registry.NewAccount{Name: name, Role: role})
-			w.must("account", err)
-		}
-		test(t, w)
-	})
+	everyEngine(t, set, func(t *testing.T, bare *world) { test(t, newJobWorld(t, bare, set, change)) })
+}
+
+// measuredWorld is a jobWorld on an engine, for what measures and so runs alone.
+func measuredWorld(t testing.TB, engine string) *jobWorld {
+	t.Helper()
+	set := registry.DefaultSettings()
+	bare := (*world)(nil)
+	if engine == "postgres" {
+		bare = newWorld(t, set, postgres(t))
+	} else {
+		bare = newSQLiteWorld(t, set)
+	}
+	return newJobWorld(t, bare, set, plainDeps)
+}
+
+func newJobWorld(t testing.TB, bare *world, set registry.Settings, change func(*registry.Deps)) *jobWorld {
+	t.Helper()
+	w := &jobWorld{world: bare}
+	set.RegistryID = "test"
+	keys, err := trust.Open(t.TempDir())
+	w.must("key", err)
+	for i := range w.replicas {
+		ledger, err := metastore.OpenLedger(fmt.Sprintf("%s/jobs-ledger-%d", w.dir, i))
+		w.must("ledger", err)
+		t.Cleanup(func() { ledger.Close() })
+		d := registry.Deps{Blobs: w.blobs, Meta: w.metas[i].MetaStore, Ledger: ledger, Signer: keys,
+			Now: func() time.Time { return time.Now().Add(time.Duration(w.later.Load())) }}
+		change(&d)
+		w.replicas[i], err = registry.New(context.Background(), d, set)
+		w.must("replica", err)
+	}
+	for name, role := range map[string]auth.Role{"alice": auth.Operator, "bob": auth.Operator, "ops": auth.Admin} {
+		_, err := w.replicas[0].CreateAccount(context.Background(), root, registry.NewAccount{Name: name, Role: role})
+		w.must("account", err)
+	}
+	return w
 }
 
 func plainDeps(*registry.Deps) {}

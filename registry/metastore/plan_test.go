@@ -74,7 +74,7 @@ func digestSQL(i string) string {
 }
 
 // fillMany makes 20,000 tags with a manifest each in a/x, all referrers of one of 100 subjects, 300 other repositories with
-// two manifests each, and 20,000 recipe packs on the shelf.
+// two manifests each, 20,000 recipe packs on the shelf, and 20,000 jobs of alice, whose leases end one after another.
 func fillMany(t *testing.T, s *Store) {
 	t.Helper()
 	const step = 1000 // rows of a transaction
@@ -101,6 +101,9 @@ func fillMany(t *testing.T, s *Store) {
 			`'forge', 's/' || CAST(i AS TEXT), '1', 's', 'r' || CAST(i AS TEXT), 'recipe', '', '', 'trl/r' || CAST(i AS TEXT), 'trl/s.r' || CAST(i AS TEXT), '1', ` + digestSQL("i")},
 		{20_000, `client_ids (dialect, kind, fold, id, pack, alias)`,
 			`'forge', 'recipe', 'trl/r' || CAST(i AS TEXT), 'trl/r' || CAST(i AS TEXT), 's/r' || CAST(i AS TEXT), 0`},
+		{1, `accounts (name, role, email, password_hash, disabled, max_gpus, created_at)`, `'alice', 'operator', '', '', 0, 0, 0`},
+		{20_000, `jobs (id, account, dialect, exp, name, project, status, gpus, spec_digest, package_media_type, package_digest, package_size, key, submitted_at, lease_until)`,
+			`'run-' || CAST(i AS TEXT), 'alice', 'forge', 'e', 'n', '', 'admitted', 8, '', '', '', 0, 'k' || CAST(i AS TEXT), i, i`},
 	} {
 		for first := 0; first < rows.n; first += step {
 			insert := fmt.Sprintf(`INSERT INTO %s WITH RECURSIVE n(i) AS (SELECT %d UNION ALL SELECT i + 1 FROM n WHERE i < %d) SELECT %s FROM n`,
@@ -112,7 +115,7 @@ func fillMany(t *testing.T, s *Store) {
 	}
 }
 
-// hotLookups are what requests ask for that must not grow with the number of tags.
+// hotLookups are what requests ask for that must not grow with the number of tags, versions or jobs.
 var hotLookups = map[string]func(registry.Tx) error{
 	"a tag":          func(t registry.Tx) error { _, err := t.Tag("a/x", "v12345"); return err },
 	"a page of tags": func(t registry.Tx) error { _, err := t.Tags("a/x", "v12", 100); return err },
@@ -146,9 +149,33 @@ var hotLookups = map[string]func(registry.Tx) error{
 		}
 		return nil
 	},
-	"recipes of a framework":    func(t registry.Tx) error { _, err := t.ShelvedNames("forge", "trl/", 100); return err },
-	"who has an id":             func(t registry.Tx) error { _, err := t.ClientIDHolder("forge", "recipe", "trl/R12345"); return err },
+	"recipes of a framework": func(t registry.Tx) error { _, err := t.ShelvedNames("forge", "trl/", 100); return err },
+	"who has an id":          func(t registry.Tx) error { _, err := t.ClientIDHolder("forge", "recipe", "trl/R12345"); return err },
+	"an account":             func(t registry.Tx) error { _, err := t.Account("alice"); return err },
+	"a version":              func(t registry.Tx) error { _, err := t.Version("s/12345", "1"); return err },
+	"what jobs hold": func(t registry.Tx) error {
+		held, err := t.Leased("alice", time.UnixMicro(19_989))
+		if err == nil && held != (registry.Leased{Jobs: 10, GPUs: 80}) {
+			err = fmt.Errorf("held: %+v", held)
+		}
+		return err
+	},
+	"a job":            func(t registry.Tx) error { _, err := t.Job("run-12345"); return err },
+	"a job by its key": func(t registry.Tx) error { _, err := t.JobByKey("alice", "k12345"); return err },
+	"a preview":        func(t registry.Tx) error { _, err := t.Preview("p"); return notThere(err) },
+	"an environment": func(t registry.Tx) error {
+		_, err := t.SuiteVersion("a/x", "1")
+		return notThere(err)
+	},
 	"a repository's visibility": func(t registry.Tx) error { _, err := t.RepositoryVisible("a/x"); return err },
+}
+
+// notThere lets a lookup find nothing.
+func notThere(err error) error {
+	if registry.CodeOf(err) == registry.NotFound {
+		return nil
+	}
+	return err
 }
 
 // TestPlans checks, with 20,000 tags, that every hot lookup walks an index and sorts nothing, whether the engine has
