@@ -103,7 +103,7 @@ func Inspect(s Subject) Inspection {
 	}
 	entry, ok := s.Catalogue.Lookup(i.Recipe)
 	if !ok {
-		return i.malformedAt(errorAt(named, fieldName, "", "the recipe %.100q is not in the catalogue of %s %s%s",
+		return i.malformedAt(errorAt(named, fieldName, "If it was published, sf recipe sync fetches it.", "the recipe %.100q is not in the catalogue of %s %s%s",
 			i.Recipe, s.Catalogue.Dialect(), s.Catalogue.Release(), s.Catalogue.Near(i.Recipe)))
 	}
 	i.entry = &entry

@@ -55,18 +55,18 @@ func installedAt(dir string, d dialect.Dialect) *Installed {
 var programs = map[dialect.Dialect][]string{dialect.Forge: {"starforge", "sf"}, dialect.TunePlane: {"tuneplane", "tp"}}
 
 // InstalledOnPath finds the package that a client's program in one of the folders of a PATH belongs to, nil when there is
-// none. Such a program is a script whose first line names the interpreter of the environment that holds the package.
+// none. Such a program is a script in the environment that holds the package, or one whose first line names the interpreter
+// of that environment.
 func InstalledOnPath(list string, d dialect.Dialect) *Installed {
 	for _, dir := range filepath.SplitList(list) {
 		for _, name := range programs[d] {
-			python := interpreter(filepath.Join(dir, name))
-			if python == "" {
-				continue
-			}
-			roots, _ := filepath.Glob(filepath.Join(filepath.Dir(filepath.Dir(python)), "lib", "python3*", "site-packages")) // as above
-			for _, root := range roots {
-				if p := installedAt(filepath.Join(root, d.Names().Package), d); p != nil {
-					return p
+			for _, program := range environments(filepath.Join(dir, name)) {
+				// A pattern that can't be read finds nothing.
+				roots, _ := filepath.Glob(filepath.Join(filepath.Dir(filepath.Dir(program)), "lib", "python3*", "site-packages"))
+				for _, root := range roots {
+					if p := installedAt(filepath.Join(root, d.Names().Package), d); p != nil {
+						return p
+					}
 				}
 			}
 		}
@@ -74,26 +74,30 @@ func InstalledOnPath(list string, d dialect.Dialect) *Installed {
 	return nil
 }
 
-// interpreter reads the first line of a script, #!/path/of/python; "" for any other file.
-func interpreter(script string) string {
+// environments lists programs in the bin folders of the environments that a script may belong to: the interpreter that its
+// first line names, and the script itself, links resolved. A file that is no script has none.
+func environments(script string) []string {
 	info, err := os.Stat(script)
 	if err != nil || !info.Mode().IsRegular() {
-		return ""
+		return nil
 	}
 	f, err := os.Open(script)
 	if err != nil {
-		return ""
+		return nil
 	}
 	defer f.Close()
 	line, err := bufio.NewReader(io.LimitReader(f, 4<<10)).ReadString('\n')
-	if err != nil {
-		return ""
+	if err != nil || !strings.HasPrefix(line, "#!") {
+		return nil
 	}
-	python, ok := strings.CutPrefix(strings.TrimSpace(line), "#!")
-	if !ok || !filepath.IsAbs(python) || !strings.HasPrefix(filepath.Base(python), "python") {
-		return ""
+	var found []string
+	if python := strings.TrimSpace(line[2:]); filepath.IsAbs(python) && strings.HasPrefix(filepath.Base(python), "python") {
+		found = append(found, python)
 	}
-	return python
+	if real, err := filepath.EvalSymlinks(script); err == nil {
+		found = append(found, real)
+	}
+	return found
 }
 
 // scaffold is a folder of what the package makes projects and experiments from.

@@ -82,6 +82,15 @@ func TestInstalledAt(t *testing.T) {
 			t.Errorf("%s as the other client: %v", dir, err)
 		}
 	}
+	// A program that a link leads to, and whose first line is the shell's, as pip writes it for long paths.
+	script := filepath.Join(client.Dir, "../../../../bin/starforge")
+	elsewhere := t.TempDir()
+	if err := errors.Join(os.WriteFile(script, []byte("#!/bin/sh\n'''exec' python3\n"), 0o755), os.Symlink(script, filepath.Join(elsewhere, "sf"))); err != nil {
+		t.Fatal(err)
+	}
+	if got := InstalledOnPath(elsewhere, dialect.Forge); got == nil || got.Dir != client.Dir {
+		t.Errorf("through a link: %+v", got)
+	}
 	if got := InstalledOnPath(t.TempDir(), dialect.Forge); got != nil {
 		t.Errorf("found %+v in an empty folder", got)
 	}
