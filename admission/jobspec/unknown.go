@@ -107,8 +107,11 @@ func (r *reader) unknownKeys() {
 	}
 }
 
-// lookalike points at a character that looks like one of ASCII and is none.
-func lookalike(key string) string {
+// lookalike says in what a key differs from the one that was meant, where that is hard to see.
+func lookalike(key, meant string) string {
+	if strings.EqualFold(pyvalue.Strip(key), meant) {
+		return " (case and white space count)"
+	}
 	for _, c := range key {
 		if c >= utf8.RuneSelf {
 			return fmt.Sprintf(" (%q is U+%04X, which is not ASCII)", c, c)
@@ -123,7 +126,7 @@ func (r *reader) instead(key string, sec section, names []string) string {
 		return "only " + r.d.Other().Names().JobSpec + " has it; " + r.d.Names().JobSpec + " does not"
 	}
 	if near := nearest.Word(key, names); near != "" {
-		return "did you mean " + near + "?" + lookalike(key)
+		return "did you mean " + near + "?" + lookalike(key, near)
 	}
 	return "this object may hold " + strings.Join(names, ", ")
 }

@@ -46,8 +46,11 @@ type Violation struct {
 // String is the violation on one line, as terminals and the `detail` of a refusal show it.
 func (v Violation) String() string {
 	s := v.Message
-	if v.Field != "" {
+	switch {
+	case v.Field != "":
 		s = v.Field + ": " + s
+	case v.File == "" && v.Line > 0:
+		s = fmt.Sprintf("line %d column %d: %s", v.Line, v.Column, s)
 	}
 	if v.File != "" {
 		where := v.File

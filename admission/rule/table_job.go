@@ -43,7 +43,7 @@ const segmentFix = "Begin with a letter or digit and use only letters, digits, '
 var jobJSON = []Info{
 	{
 		ID: "job.json.syntax", Title: "The document is strict JSON in UTF-8: no NaN or Infinity, no byte-order mark, no comma or text too many.",
-		Fix: "Correct the JSON at the place named; leave a value out instead of writing NaN.", Ours: true, Fixed: true,
+		Fix: "Correct the JSON at the place named (a JobSpec is JSON, not YAML); leave a value out instead of writing NaN.", Ours: true, Fixed: true,
 		Example: whole(`{"apiVersion": "forge/v2", "kind": "TrainingJob",}`),
 	},
 	{

@@ -11,7 +11,7 @@ func (r *Reader) number() (string, error) {
 	start := r.pos
 	for _, word := range []string{"NaN", "Infinity", "-Infinity"} {
 		if bytes.HasPrefix(r.src[start:], []byte(word)) {
-			if err := r.tolerate(Constant, start, "%s is no JSON number", word); err != nil {
+			if err := r.tolerate(Constant, start, "found %s, expected a JSON number", word); err != nil {
 				return "", err
 			}
 			r.pos += len(word)
@@ -33,11 +33,11 @@ func (r *Reader) number() (string, error) {
 	end := r.fraction(digits)
 	literal := string(r.src[start:end])
 	if end == digits && digits-p > r.opt.MaxDigits {
-		return "", r.fault(TooLong, start, "an integer of %d digits; at most %d are read", digits-p, r.opt.MaxDigits)
+		return "", r.fault(TooLong, start, "found an integer of %d digits, expected at most %d", digits-p, r.opt.MaxDigits)
 	}
 	if end > digits {
 		if v, _ := strconv.ParseFloat(literal, 64); math.IsInf(v, 0) {
-			if err := r.tolerate(Range, start, "the number %.60s is beyond the range of a double", literal); err != nil {
+			if err := r.tolerate(Range, start, "found the number %.60s, expected one within the range of a double", literal); err != nil {
 				return "", err
 			}
 		}

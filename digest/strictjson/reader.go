@@ -81,12 +81,12 @@ func (r *Reader) next() (Token, error) {
 			if r.state == wantEnd {
 				return Token{}, io.EOF
 			}
-			return Token{}, r.fault(Syntax, r.pos, "the text ends where %s was expected", r.expected())
+			return Token{}, r.fault(Syntax, r.pos, "found the end of the text, expected %s", r.expected())
 		}
 		c := r.src[r.pos]
 		switch r.state {
 		case wantEnd:
-			return Token{}, r.fault(Syntax, r.pos, "found %s after the end of the document", r.show())
+			return Token{}, r.fault(Syntax, r.pos, "found %s after the end of the document, expected nothing more", r.show())
 		case wantColon:
 			if c != ':' {
 				return Token{}, r.unexpected()
@@ -233,7 +233,7 @@ func (r *Reader) checkKey(t Token) error {
 	case !taken:
 		return nil
 	case first == t.Text || f.keys[t.Text]:
-		return r.tolerate(Duplicate, t.Offset, "the key %.100q stands twice in this object", t.Text)
+		return r.tolerate(Duplicate, t.Offset, "found the key %.100q twice, expected it once in this object", t.Text)
 	}
 	if f.keys == nil {
 		f.keys = make(map[string]bool)
@@ -272,7 +272,7 @@ func (r *Reader) expected() string {
 	case wantColon:
 		return "':'"
 	case wantMember:
-		return "a key in double quotes"
+		return "a key in double quotes after the comma"
 	case wantEnd:
 		return "nothing more"
 	case wantFirst, wantComma:
@@ -292,7 +292,11 @@ func (r *Reader) expected() string {
 }
 
 func (r *Reader) unexpected() error {
-	return r.fault(Syntax, r.pos, "found %s where %s was expected", r.show(), r.expected())
+	remark := ""
+	if c := r.src[min(r.pos, len(r.src)-1)]; c == '/' || c == '#' {
+		remark = "; JSON has no comments"
+	}
+	return r.fault(Syntax, r.pos, "found %s, expected %s%s", r.show(), r.expected(), remark)
 }
 
 // show is the character at pos, escaped, for messages.

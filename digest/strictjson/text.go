@@ -32,7 +32,7 @@ func (r *Reader) text() (string, error) {
 			}
 			p = next
 		case c < 0x20:
-			return "", r.fault(Syntax, p, "the control character %#02x stands unescaped in a text", c)
+			return "", r.fault(Syntax, p, "found the control character %#02x unescaped in a text, expected none", c)
 		default:
 			b.WriteByte(c)
 			p++
@@ -73,7 +73,7 @@ func (r *Reader) escape(b *strings.Builder, p int) (int, error) {
 			b.WriteRune(utf16.DecodeRune(unit, low))
 			return end + 6, nil
 		}
-		if err := r.tolerate(Surrogate, p, "the escape \\u%04x is half of a surrogate pair without the other", unit); err != nil {
+		if err := r.tolerate(Surrogate, p, "found \\u%04x, half of a surrogate pair, expected the other half beside it", unit); err != nil {
 			return 0, err
 		}
 		b.Write(wtf8.AppendRune(nil, unit))
@@ -91,7 +91,7 @@ func (r *Reader) control(at int, c rune) error {
 	if c >= 0x20 || c == '\t' || c == '\n' || c == '\r' {
 		return nil
 	}
-	return r.tolerate(Control, at, "the text holds the control character U+%04X", c)
+	return r.tolerate(Control, at, "found the control character U+%04X in a text, expected none", c)
 }
 
 // lowAfter reads a low surrogate's escape at p.
