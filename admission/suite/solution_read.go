@@ -87,13 +87,7 @@ func (r *solutionReader) read(opt SolutionOptions) {
 	r.ignored("solution.ignored", r.root, solutionFields)
 }
 
-func (r *solutionReader) text(field string) string {
-	v := r.root.Get(field)
-	if v != nil && !r.full() {
-		pyyaml.CheckText(&r.report, r.file, field, v)
-	}
-	return v.TextOf()
-}
+func (r *solutionReader) text(field string) string { return r.root.Get(field).TextOf() }
 
 func (r *solutionReader) benchmarks() {
 	v := r.root.Get("benchmarks")
