@@ -22,8 +22,8 @@ import (
 // submitFlags are the flags of submit.
 type submitFlags struct {
 	projectFlags
+	releaseFlag // of the client that the job is built as
 	submitOptions
-	release string // of the client that the job is built as; "" is the server's choice
 
 	yes, dry, preview bool
 	receipt, save     string // where the receipt, or spec and receipt, of the job are written
@@ -52,7 +52,7 @@ func (a app) submit() *cobra.Command {
 		Use:   "submit EXPERIMENT [--profile PROFILE]... [flags]",
 		Short: "Submit an experiment, or a JobSpec, of either dialect",
 		Long:  submitHelp,
-		Args:  cobra.MaximumNArgs(1),
+		Args:  cobra.MaximumNArgs(1), ValidArgsFunction: a.completeExperiments,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			sources := len(args)
 			for _, given := range []string{f.jobspec, f.commit} {
@@ -80,6 +80,7 @@ func (a app) submit() *cobra.Command {
 // flags defines the flags; those that the real clients have are spelled as theirs.
 func (f *submitFlags) flags(cmd *cobra.Command) {
 	f.projectFlags.add(cmd)
+	f.releaseFlag.add(cmd)
 	fs := cmd.Flags()
 	o := &f.Options
 	fs.StringArrayVar(&o.Profiles, "profile", nil, "hardware: [ROLE,…=]PROFILE[:GPUS], such as h200, h200:4 or actor,rollout=h200:8; repeat it for several pools")
@@ -102,7 +103,6 @@ func (f *submitFlags) flags(cmd *cobra.Command) {
 	fs.BoolVar(&f.upgradeRecipe, "upgrade-recipe", false, "bring the recipe lock to the catalogue first; --dry-run writes nothing")
 	fs.BoolVar(&f.allowDirty, "allow-dirty", false, "submit changes that are not committed")
 	fs.BoolVar(&o.NoValidate, "no-validate", false, "do not hold the experiment to its recipe; the gate still does")
-	fs.StringVar(&f.release, "release", "", "build the job as this release of the client does; default: the server's choice")
 	fs.BoolVarP(&f.yes, "yes", "y", false, "submit without asking")
 	fs.BoolVar(&f.dry, "dry-run", false, "ask the gate and store nothing")
 	fs.BoolVar(&f.preview, "preview", false, "upload and have the gate decide, and make no job yet (tuneplane)")
@@ -129,8 +129,8 @@ func (a app) submitExperiment(ctx context.Context, exp string, f submitFlags) er
 	if err != nil {
 		return err
 	}
-	c = c.For(p.Dialect, f.release)
-	know, err := a.knowledge(ctx, c, p.Dialect)
+	c = c.For(p.Dialect, f.of(p.Dialect))
+	know, err := a.knowledge(ctx, c, p.Dialect, f.of(p.Dialect))
 	if err != nil {
 		return err
 	}
@@ -167,8 +167,8 @@ func (a app) submitExperiment(ctx context.Context, exp string, f submitFlags) er
 }
 
 // knowledge asks the server what the client release can submit, and what hardware there is.
-func (a app) knowledge(ctx context.Context, c *client.Client, d dialect.Dialect) (knowledge, error) {
-	all, _, err := c.Catalogue(ctx, d)
+func (a app) knowledge(ctx context.Context, c *client.Client, d dialect.Dialect, release string) (knowledge, error) {
+	all, err := a.serverCatalogue(ctx, d, release)
 	if err != nil {
 		return knowledge{}, err
 	}

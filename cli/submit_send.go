@@ -257,7 +257,7 @@ func (a app) submitCommit(ctx context.Context, f submitFlags) error {
 	if err != nil {
 		return err
 	}
-	c = c.For(dialect.TunePlane, f.release)
+	c = c.For(dialect.TunePlane, f.of(dialect.TunePlane))
 	if !f.yes {
 		if err := a.confirm(ctx, fmt.Sprintf("Make the job of preview %s, %d GPUs?", printable(preview.ID), preview.Resolved.Execution.GPUs)); err != nil {
 			return err

@@ -78,13 +78,12 @@ func cutting(t *testing.T, server string, after ...int64) (address string, cuts,
 				defer in.Close()
 				defer out.Close()
 				r := counting{in, passed}
-				for _, n := range after[min(int(cuts.Load()), len(after)):] {
-					if _, err := io.CopyN(out, r, n); err == nil {
-						cuts.Add(1)
-					}
-					return
+				n := int(cuts.Load())
+				if n == len(after) {
+					io.Copy(out, r)
+				} else if _, err := io.CopyN(out, r, after[n]); err == nil {
+					cuts.Add(1)
 				}
-				io.Copy(out, r)
 			}()
 		}
 	}()
