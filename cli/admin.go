@@ -15,14 +15,14 @@ import (
 func (a app) admin() *cobra.Command {
 	cmd := &cobra.Command{Use: "admin", Short: "Administer a registry: accounts, tokens, its key, its catalogue", Args: cobra.NoArgs}
 	account := &cobra.Command{Use: "account", Short: "Accounts", Args: cobra.NoArgs}
-	account.AddCommand(a.accountCreate(), a.accountList(), a.accountDisable())
+	account.AddCommand(a.accountCreate(), a.accountList(), a.accountDisable(), a.accountQuota())
 	token := &cobra.Command{Use: "token", Short: "Tokens", Args: cobra.NoArgs}
 	token.AddCommand(a.tokenCreate(), a.tokenList(), a.tokenRevoke())
 	key := &cobra.Command{Use: "key", Short: "The key that signs receipts", Args: cobra.NoArgs}
 	key.AddCommand(a.keyShow())
 	cmd.AddCommand(a.backup(), a.restore(), a.migrate(), a.readOnly())
 	cmd.AddCommand(a.device(), a.robot(), a.repositoryAccess(), a.namespace())
-	cmd.AddCommand(a.gc(), a.fsck(), a.scrub(), a.quota(), a.handover())
+	cmd.AddCommand(a.gc(), a.fsck(), a.scrub(), a.quota(), a.handover(), a.jobReport())
 	cmd.AddCommand(account, token, key, a.catalog())
 	return cmd
 }
