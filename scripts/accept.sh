@@ -58,6 +58,7 @@ run clients-base-path-tp clients embedded /tp --clients tp --fast
 for form in embedded postgres-s3; do
 	run "browser-$form" against "$form" "$work/browser" -server '{server}' -token '{token}' -sf "$sf" -venv "$venv"
 done
+run projects "${PYTHON:-python3}" "$root/testdata/interop/projects/accept.py" --sf "$sf" --venv "$venv" --methods 5 ${SHARED:+--samples "$SHARED/fixtures/starforge/projects"}
 run launch "${PYTHON:-python3}" "$root/testdata/interop/launch/accept.py" --sf "$sf" --launcher "$venv/bin/forge-launch"
 run submissions "${PYTHON:-python3}" "$root/testdata/interop/submissions/accept.py" --sf "$sf" --venv "$venv" ${SHARED:+--projects "$SHARED/fixtures/starforge/projects"}
 run oci "$work/ociclients" -sf "$sf" -bin "$tools"

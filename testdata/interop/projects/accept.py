@@ -5,7 +5,7 @@ For both dialects: the same project is made by the real client and by `sf init`,
 by `new --from`, and locks of older releases are upgraded by either; what the two leave behind is compared byte for byte, and
 each client then reads the project of the other. Nothing here needs a server.
 
-    accept.py --sf PATH/TO/sf --venv VENV
+    accept.py --sf PATH/TO/sf --venv VENV [--samples DIR] [--methods N]
 
 VENV has starforge-core and tuneplane installed. The last line is `N passed, N failed`; exit 1 when anything failed.
 """
@@ -79,7 +79,12 @@ def states(run, program, cwd, name):
 STATES = {"current", "compatible", "upgrade_advised", "incompatible", "sdk_incompatible", "runtime_removed", "malformed"}
 
 
-def dialect(run, name):
+def spread(names, most):
+    """At most so many of the names, from all over the list."""
+    return names if most <= 0 or len(names) <= most else names[:: -(-len(names) // most)]
+
+
+def dialect(run, name, most):
     program, package, marker = CLIENTS[name]
     theirs, ours = run.work / name / "theirs", run.work / name / "ours"
     theirs.parent.mkdir(parents=True)
@@ -93,7 +98,7 @@ def dialect(run, name):
     log = run.call(["git", "log", "--oneline"], ours)
     run.check(len(log.stdout.splitlines()) == 1, f"{name}: commits of the new project", log.stdout + log.stderr)
 
-    all_methods = methods(run, theirs, name)
+    all_methods = spread(methods(run, theirs, name), most)
     for i, method in enumerate(all_methods):
         exp = f"m{i:02d}"
         a = run.real(program, theirs, "new", exp, "--method", method)
@@ -139,10 +144,42 @@ def dialect(run, name):
     run.check(not differ, f"{name}: after upgrade --all the experiments differ in {differ}")
 
 
+def sample(run, name, source):
+    """A project that the real client made: the state of its locks, and what both make of it."""
+    program, package, marker = CLIENTS[name]
+    expected = json.loads((source / "EXPECTED.json").read_text())["experiments"]
+    copies = []
+    for copy in ("theirs", "ours"):
+        root = run.work / "sample" / name / copy
+        shutil.copytree(source, root)
+        (root / "gitignore").rename(root / ".gitignore")
+        (root / "EXPECTED.json").unlink()
+        run.call(["git", "init", "-q"], root)
+        run.call(["git", "add", "-A"], root)
+        run.call(["git", "-c", "user.name=Dev", "-c", "user.email=dev@example.invalid", "commit", "-q", "-m", "one"], root)
+        copies.append(root)
+    theirs, ours = copies
+    locks = json.loads(run.ours(ours, "recipe", "status", "--json").stdout)["locks"]
+    got = {lock["experiment"].rpartition("/")[2]: lock["state"] for lock in locks}
+    want = {exp: e["lock_state"] for exp, e in expected.items()}
+    run.check(got == want, f"{name}: states of the sample's locks", f"{got}, expected {want}")
+    for exp in expected:
+        a = run.real(program, theirs, "recipe", "upgrade", exp)
+        b = run.ours(ours, "recipe", "upgrade", exp)
+        run.check(a.returncode == 0 and b.returncode == 0, f"{name}: upgrade of the sample's {exp}", a.stdout + a.stderr + b.stderr)
+        for says, out in ((program, run.real(program, ours, "validate", exp)), ("sf", run.ours(theirs, "validate", exp))):
+            run.check(out.returncode == 0, f"{says} validate of the sample's {exp}", out.stdout + out.stderr)
+    differ = [d for d in differences(theirs, ours) if not d.startswith(".git/")]
+    run.check(not differ, f"{name}: the upgraded samples differ in {differ}")
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--sf", required=True, type=pathlib.Path)
     p.add_argument("--venv", required=True, type=pathlib.Path)
+    p.add_argument("--samples", type=pathlib.Path, help="a folder with sample projects sf and tp, each with what is expected of it in EXPECTED.json")
+    p.add_argument("--methods", type=int, default=0, metavar="N", help="try N methods of each client instead of all")
+    p.add_argument("--samples-only", action="store_true")
     p.add_argument("--dialect", choices=sorted(CLIENTS))
     args = p.parse_args()
     work = pathlib.Path(tempfile.mkdtemp(prefix="gatehouse-projects."))
@@ -150,7 +187,10 @@ def main():
     run = Run(args.sf.resolve(), args.venv.absolute(), work)
     try:
         for name in [args.dialect] if args.dialect else sorted(CLIENTS):
-            dialect(run, name)
+            if args.samples:
+                sample(run, name, args.samples / CLIENTS[name][0])
+            if not args.samples_only:
+                dialect(run, name, args.methods)
     finally:
         if not os.environ.get("KEEP"):
             shutil.rmtree(work)
