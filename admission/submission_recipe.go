@@ -167,10 +167,7 @@ func (g *submissionGate) method() {
 		}
 		g.spec.Hyperparams = stored
 	}
-	for ref := range g.spec.References() {
-		if ref.Kind != jobspec.RefAction {
-			continue
-		}
+	for ref := range g.spec.ReferencesOf(jobspec.RefAction) {
 		switch {
 		case g.entry.Lifecycle == nil:
 			g.unchecked(ref)
@@ -206,10 +203,8 @@ func (g *submissionGate) resources() {
 			}
 		}
 	}
-	for ref := range g.spec.References() {
-		if ref.Kind == jobspec.RefSeries {
-			g.series(ref)
-		}
+	for ref := range g.spec.ReferencesOf(jobspec.RefSeries) {
+		g.series(ref)
 	}
 }
 

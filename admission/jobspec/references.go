@@ -3,6 +3,8 @@ package jobspec
 import (
 	"fmt"
 	"iter"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/gatehouse-registry/gatehouse/admission/pyvalue"
@@ -69,6 +71,26 @@ func (s *Spec) References() iter.Seq[Reference] {
 				if ref.Text != "" && !yield(ref) {
 					return
 				}
+			}
+		}
+	}
+}
+
+// ReferencesOf lists the references of one kind, in the same order. It makes no others where the kind has a place of its own.
+func (s *Spec) ReferencesOf(kind RefKind) iter.Seq[Reference] {
+	return func(yield func(Reference) bool) {
+		var list iter.Seq[Reference]
+		switch kind {
+		case RefAction:
+			list = slices.Values(s.lifecycleRefs())
+		case RefSeries:
+			list = slices.Values(s.resourceRefs())
+		default:
+			list = s.References()
+		}
+		for ref := range list {
+			if ref.Kind == kind && ref.Text != "" && !yield(ref) {
+				return
 			}
 		}
 	}
@@ -175,7 +197,7 @@ func (s *Spec) evaluationRefs() []Reference {
 func (s *Spec) pluginRefs() []Reference {
 	refs := make([]Reference, len(s.Plugins))
 	for i, p := range s.Plugins {
-		refs[i] = Reference{Kind: RefPlugin, Path: fmt.Sprintf("spec.plugins[%d]", i), Text: p.ID, Version: p.Version, Digest: p.Digest}
+		refs[i] = Reference{Kind: RefPlugin, Path: "spec.plugins[" + strconv.Itoa(i) + "]", Text: p.ID, Version: p.Version, Digest: p.Digest}
 	}
 	return refs
 }
@@ -183,7 +205,7 @@ func (s *Spec) pluginRefs() []Reference {
 func numbered(kind RefKind, path string, list []string) []Reference {
 	refs := make([]Reference, len(list))
 	for i, text := range list {
-		refs[i] = Reference{Kind: kind, Path: fmt.Sprintf("%s[%d]", path, i), Text: text}
+		refs[i] = Reference{Kind: kind, Path: path + "[" + strconv.Itoa(i) + "]", Text: text}
 	}
 	return refs
 }
