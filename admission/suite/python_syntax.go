@@ -169,6 +169,7 @@ var (
 	needRight = []string{
 		"+", "-", "%", "@", "<<", ">>", "&", "|", "^", "<", ">", "<=", ">=", "==", "!=", "=", "+=", "-=", "*=", "/=", "//=", "%=", "@=", "&=", "|=", "^=",
 		"<<=", ">>=", "**=", ":=", "->", "//", "**", "~", "and", "or", "not", "in", "is",
+		"import", "as", "del", "assert", "global", "nonlocal", "await", "class", "def", "while", "for", "with", "if", "elif",
 	}
 	onlyBetween = []string{
 		"%", "@", "<<", ">>", "&", "|", "^", "<", ">", "<=", ">=", "==", "!=", "=", "+=", "-=", "*=", "/=", "//=", "%=", "@=", "&=", "|=", "^=", "<<=", ">>=", "**=",
@@ -193,7 +194,9 @@ func shape(line []token) bool {
 		switch {
 		case ends(before) && begins(t) && !adjacent(line, i):
 			return false
-		case in(before, needRight) && in(t, onlyBetween) && !(before.is("not") && t.is("in")):
+		case (in(before, needRight) || before.is(";")) && in(t, onlyBetween) && !(before.is("not") && t.is("in")):
+			return false
+		case i == 1 && t.is(":=") && line[0].kind == tokenName: // of a whole statement, not in brackets
 			return false
 		case before.is(".") && before.kind == tokenOp && !line[0].is("from") && t.kind != tokenName:
 			return false
@@ -201,7 +204,7 @@ func shape(line []token) bool {
 	}
 	last := line[len(line)-1]
 	star := (last.is("*") || last.is("/")) && !line[0].is("from")
-	return !in(last, needRight) && !last.is(".") && !star && !parts(line)
+	return !in(last, needRight) && !last.is(".") && !last.is("from") && !star && !parts(line)
 }
 
 // ends reports whether an expression may end with the token.
