@@ -271,7 +271,7 @@ type SessionTx interface {
 	DeviceCode(hash [32]byte) (DeviceCode, error)                       // ErrNotFound; expired ones too
 	DeviceCodeOf(userCode string) (DeviceCode, error)                   // ErrNotFound; expired ones too
 	UpdateDeviceCode(DeviceCode) error                                  // state, account, credential, time of the poll; ErrNotFound
-	DeviceCodes(network string, now time.Time) (of, all int, err error) // how many have not expired: of the network, and altogether
+	DeviceCodes(network string, now time.Time) (of, all int, err error) // how many are pending and have not expired: of the network, and altogether
 	InsertAuthorizationCode(AuthorizationCode) error                    // Conflict: the hash is taken
 	AuthorizationCode(hash [32]byte) (AuthorizationCode, error)         // ErrNotFound; expired and used ones too
 	UseAuthorizationCode(hash [32]byte, session string) error           // ErrNotFound

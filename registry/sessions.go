@@ -21,6 +21,7 @@ const (
 	// after it was given out. Clients take no lock: parallel commands of one user exchange one token each (wire.md 3.4), all
 	// within the start-up of a program, and must end with tokens that work.
 	refreshGrace = time.Minute
+	maxSessions  = 200 // of an account that live; the one that was not used for longest makes room
 	// keepEndedSessions is how long a session that ended is kept, so that a refresh token of it is known.
 	keepEndedSessions = 7 * 24 * time.Hour
 )
@@ -64,7 +65,26 @@ func (s *Service) begin(tx Tx, n Session) (Session, error) {
 	if n.ExpiresAt, err = s.sessionEnd(tx, n); err != nil {
 		return n, err
 	}
+	if err := s.makeRoom(tx, n.Account); err != nil {
+		return n, err
+	}
 	return n, tx.InsertSession(n)
+}
+
+// makeRoom ends the sessions of an account that were not used for longest, where it has as many as it may.
+func (s *Service) makeRoom(tx Tx, account string) error {
+	list, err := tx.Sessions(account, s.now())
+	if err != nil || len(list) < maxSessions {
+		return err
+	}
+	slices.SortStableFunc(list, func(a, b Session) int { return a.UsedAt.Compare(b.UsedAt) })
+	for _, old := range list[:len(list)-maxSessions+1] {
+		old.RevokedAt = s.now()
+		if err := tx.UpdateSession(old); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // sessionEnd is until when a session lives that is used now: no longer than what it was made from. Errors: Unauthorized when
@@ -291,8 +311,12 @@ func (s *Service) RevokeSession(ctx context.Context, p auth.Principal, id string
 }
 
 // SignInBrowser makes a session of the pages for whoever knows an account's password or has a token of it, and gives the text
-// of its cookie. Errors: those of SignIn; Denied for a robot.
+// of its cookie. What a session holds makes no other one, which would live on after it. Errors: those of SignIn; Denied for a
+// robot.
 func (s *Service) SignInBrowser(ctx context.Context, account, secret string) (cookie string, ttl time.Duration, err error) {
+	if bearer.LooksLike(secret) {
+		return "", 0, errPassword
+	}
 	p, err := s.SignIn(ctx, account, secret)
 	if err != nil {
 		return "", 0, err

@@ -73,6 +73,43 @@ func TestRefreshOverReplicas(t *testing.T) {
 	}
 }
 
+// TestManySessions: an account has so many; who signs in once more ends the one that was not used for longest.
+func TestManySessions(t *testing.T) {
+	_, meta := newCaching(t, true)
+	start := time.Now()
+	ctx, admin := t.Context(), auth.Principal{Account: registry.AdminAccount, Role: auth.Admin}
+	s := replicaOf(t, meta, start)
+	if _, err := s.CreateAccount(ctx, admin, registry.NewAccount{Name: "alice", Role: auth.Operator}); err != nil {
+		t.Fatal(err)
+	}
+	var all []registry.SessionTokens
+	for i := range 203 {
+		s = replicaOf(t, meta, start.Add(time.Duration(i)*time.Second))
+		g, err := s.StartDevice(ctx, registry.Device{})
+		if err == nil {
+			_, err = s.ApproveDevice(ctx, admin, g.UserCode, "alice")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		tokens, err := s.PollDevice(ctx, g.DeviceCode)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, tokens)
+	}
+	later := s
+	list, err := later.Sessions(ctx, auth.Principal{Account: "alice", Role: auth.Operator}, "alice")
+	if err != nil || len(list) != 200 {
+		t.Fatalf("%d sessions after %d sign-ins: %v", len(list), len(all), err)
+	}
+	for i, want := range map[int]bool{0: false, 2: false, 3: true, 202: true} {
+		if _, err := later.Authenticate(ctx, all[i].Access); (err == nil) != want {
+			t.Errorf("session %d lives: %v, want %v", i, err == nil, want)
+		}
+	}
+}
+
 func TestUserCodes(t *testing.T) {
 	for typed, want := range map[string]string{
 		"BCDF-GHJK": "BCDFGHJK", "bcdfghjk": "BCDFGHJK", " b c d f - g h j k ": "BCDFGHJK", "BCDFGHJ": "", "BCDFGHJKL": "", "BCDF-GHJ1": "", "BCDF-GHJA": "",

@@ -117,10 +117,10 @@ func (t *tx) UpdateDeviceCode(c registry.DeviceCode) error {
 
 // DeviceCodes implements registry.SessionTx.
 func (t *tx) DeviceCodes(network string, now time.Time) (of, total int, err error) {
-	if err := t.get(`SELECT COUNT(*) FROM device_codes WHERE network = $1 AND expires_at > $2`, []any{network, micros(now)}, &of); err != nil {
+	if err := t.get(`SELECT COUNT(*) FROM device_codes WHERE state = 'pending' AND network = $1 AND expires_at > $2`, []any{network, micros(now)}, &of); err != nil {
 		return 0, 0, err
 	}
-	return of, total, t.get(`SELECT COUNT(*) FROM device_codes WHERE expires_at > $1`, []any{micros(now)}, &total)
+	return of, total, t.get(`SELECT COUNT(*) FROM device_codes WHERE state = 'pending' AND expires_at > $1`, []any{micros(now)}, &total)
 }
 
 const authorizationCodeColumns = `hash, account, credential, challenge, redirect_uri, device, session, expires_at`

@@ -267,6 +267,7 @@ func TestSignInAtPages(t *testing.T) {
 	}
 	attempt("bob", g.tokens["alice"]).want(t, http.StatusUnauthorized)
 	attempt(robot, g.tokens[robot]).want(t, http.StatusForbidden)
+	attempt("alice", g.session("alice").AccessToken).want(t, http.StatusUnauthorized)
 	for range 12 {
 		attempt("pia", "wrong horse")
 	}

@@ -122,7 +122,7 @@ func testDeviceCodes(t *testing.T, s registry.MetaStore) {
 		})
 		same(t, "codes of a network and of all", of, [2]int{wantOf, wantAll})
 	}
-	count(at(5), 2, 3)
+	count(at(5), 1, 2)
 	count(at(62), 0, 1)
 	update(t, s, func(tx registry.Tx) error { return tx.DeleteExpiredCodes(at(63)) })
 	missing(t, s, "an expired code", registry.NotFound, byHash(2))
