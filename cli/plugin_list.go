@@ -89,10 +89,13 @@ func printPlugin(w io.Writer, p wire.Plugin, host string) error {
 	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
 	for _, row := range [][2]string{
 		{"pack", p.ID}, {"version", p.Version}, {"kind", p.Kind + " (" + string(p.Dialect) + ")"}, {"state", stateOf(p.Enabled)},
-		{"summary", p.Summary}, {"content", p.Digest}, {"tree", p.TreeDigest}, {"manifest", p.ManifestDigest},
+		{"summary", p.Summary}, {"recipe", recipeNames(p)}, {"content", p.Digest}, {"tree", p.TreeDigest}, {"manifest", p.ManifestDigest},
 		{"ref", host + "/" + p.Reference}, {"size", fmt.Sprintf("%d bytes packed, %d files", p.SizeBytes, p.Files)},
 		{"published", p.CreatedAt + " by " + p.CreatedBy},
 	} {
+		if row[0] == "recipe" && row[1] == "" {
+			continue // a pack of another kind
+		}
 		fmt.Fprintf(t, "%s\t%s\n", row[0], printable(row[1]))
 	}
 	fmt.Fprintln(t, "versions\t")
@@ -100,4 +103,12 @@ func printPlugin(w io.Writer, p wire.Plugin, host string) error {
 		fmt.Fprintf(t, "  %s\t%s  %s  %s\n", printable(v.Version), stateOf(v.Enabled), printable(v.CreatedAt), printable(v.Digest))
 	}
 	return t.Flush()
+}
+
+// recipeNames is how jobs name the recipe of a recipe pack.
+func recipeNames(p wire.Plugin) string {
+	if p.RecipeAlias == "" {
+		return p.Recipe
+	}
+	return p.Recipe + " (also " + p.RecipeAlias + ")"
 }

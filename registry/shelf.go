@@ -75,6 +75,19 @@ func entryOf(v Version) (e catalogue.Entry, err error) {
 	return e, err
 }
 
+// RecipeID is the id by which jobs name the recipe of a version, and its other spelling; "" for packs of other kinds, and
+// where a list has left out the catalogue's entry.
+func (v Version) RecipeID() (id, alias string) {
+	if len(v.Catalogue) == 0 {
+		return "", ""
+	}
+	e, err := entryOf(v)
+	if err != nil {
+		return "", "" // whoever needs the entry says so
+	}
+	return e.Name, e.Alias()
+}
+
 // shelfSetting says that every pack was put on the shelf that was published before there was one.
 const shelfSetting = "shelf"
 

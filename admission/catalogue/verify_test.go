@@ -3,11 +3,13 @@ package catalogue
 import (
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/gatehouse-registry/gatehouse/admission/dialect"
 	"github.com/gatehouse-registry/gatehouse/admission/pyjson"
+	"github.com/gatehouse-registry/gatehouse/admission/rule"
 )
 
 // stepOf says at which step the real client stopped, by what it says.
@@ -30,47 +32,61 @@ func stepOf(t *testing.T, text string) string {
 	return ""
 }
 
+// handshakeVector is one of testdata/vectors/handshake-vectors.json.
+type handshakeVector struct {
+	ID    string
+	Input struct {
+		Dialect     string
+		CoreVersion string `json:"core_version"`
+		Spec        struct {
+			Spec struct {
+				Recipe    struct{ Name, Version, Digest string }
+				Framework struct {
+					Kind, Version string
+					RuntimeID     string `json:"runtime_id"`
+				}
+			}
+		}
+		Catalogue json.RawMessage
+	}
+	Expect struct {
+		OK    bool
+		Error struct{ Text string }
+		Crash string
+	}
+}
+
+func (v handshakeVector) dialect() dialect.Dialect {
+	if v.Input.Dialect == "tuneplane" {
+		return dialect.TunePlane
+	}
+	return dialect.Forge
+}
+
+func (v handshakeVector) claim() Claim {
+	spec := v.Input.Spec.Spec
+	return Claim{
+		Recipe: spec.Recipe.Name, Version: spec.Recipe.Version, Digest: spec.Recipe.Digest,
+		Kind: spec.Framework.Kind, FrameworkVersion: spec.Framework.Version, RuntimeID: spec.Framework.RuntimeID,
+	}
+}
+
+func handshakeVectors(t *testing.T) []handshakeVector {
+	t.Helper()
+	var file struct{ Vectors []handshakeVector }
+	readFacts(t, "handshake-vectors.json", &file)
+	return file.Vectors
+}
+
 // Our own client makes the handshake of the real ones: the same verdict, at the same step.
 func TestHandshakeVectors(t *testing.T) {
-	var file struct {
-		Vectors []struct {
-			ID    string
-			Input struct {
-				Dialect     string
-				CoreVersion string `json:"core_version"`
-				Spec        struct {
-					Spec struct {
-						Recipe    struct{ Name, Version, Digest string }
-						Framework struct {
-							Kind, Version string
-							RuntimeID     string `json:"runtime_id"`
-						}
-					}
-				}
-				Catalogue json.RawMessage
-			}
-			Expect struct {
-				OK    bool
-				Error struct{ Text string }
-				Crash string
-			}
-		}
-	}
-	readFacts(t, "handshake-vectors.json", &file)
-	for _, v := range file.Vectors {
-		d := dialect.Forge
-		if v.Input.Dialect == "tuneplane" {
-			d = dialect.TunePlane
-		}
+	vectors := handshakeVectors(t)
+	for _, v := range vectors {
 		answer, report := pyjson.Load(v.Input.Catalogue, pyjson.Options{})
 		if !report.OK() {
 			t.Fatal(report.Violations)
 		}
-		spec := v.Input.Spec.Spec
-		err := VerifyAnswer(answer, d, v.Input.CoreVersion, Claim{
-			Recipe: spec.Recipe.Name, Version: spec.Recipe.Version, Digest: spec.Recipe.Digest,
-			Kind: spec.Framework.Kind, FrameworkVersion: spec.Framework.Version, RuntimeID: spec.Framework.RuntimeID,
-		})
+		err := VerifyAnswer(answer, v.dialect(), v.Input.CoreVersion, v.claim())
 		refused, _ := errors.AsType[*HandshakeError](err)
 		switch {
 		case v.Expect.OK && err != nil:
@@ -81,7 +97,39 @@ func TestHandshakeVectors(t *testing.T) {
 			t.Errorf("%s: stopped at %s, %v; the client says %q", v.ID, refused.Step, err, v.Expect.Error.Text)
 		}
 	}
-	t.Logf("handshake: %d agree, 0 differ on purpose", len(file.Vectors))
+	t.Logf("handshake: %d agree, 0 differ on purpose", len(vectors))
+}
+
+// Gate 2 comes to the verdict that the client would have come to, where the catalogue is one that a registry can have.
+func TestHandshakeVectorsAtTheServer(t *testing.T) {
+	rules := map[string]rule.ID{
+		StepRecipe: "job.handshake.recipe.name", StepVersion: "job.handshake.framework.version", StepRuntimeID: "job.handshake.runtime_id",
+		StepRequires: "job.core_version.range", StepExact: "job.handshake.recipe.",
+	}
+	held := 0
+	for _, v := range handshakeVectors(t) {
+		c, report := ParseSnapshot(v.Input.Catalogue, v.dialect(), v.Input.CoreVersion)
+		step := ""
+		if !v.Expect.OK {
+			step = stepOf(t, v.Expect.Error.Text)
+		}
+		if !report.OK() || !v.Expect.OK && rules[step] == "" {
+			continue // no catalogue of ours, or a fault of an answer that ours never has
+		}
+		held++
+		claim := v.claim()
+		claim.CoreVersion = v.Input.CoreVersion
+		_, found, _ := c.Handshake(claim)
+		named := slices.ContainsFunc(found, func(f rule.Violation) bool {
+			return strings.HasPrefix(string(f.Rule), string(rules[step])) || step == StepExact && f.Rule == "job.handshake.framework.kind"
+		})
+		if v.Expect.OK != (len(found) == 0) || !v.Expect.OK && !named {
+			t.Errorf("%s: %v; the client: %q", v.ID, found, v.Expect.Error.Text)
+		}
+	}
+	if held < 20 {
+		t.Errorf("only %d vectors were held against gate 2", held)
+	}
 }
 
 // What Gatehouse answers passes the handshake of a client of each known release, for every recipe and framework version,

@@ -32,13 +32,14 @@ func (a *API) ListPlugins(c *gin.Context) error {
 
 func infoOf(v registry.Version) wire.Plugin {
 	kind := pack.Kind(v.Kind)
+	recipe, alias := v.RecipeID()
 	return wire.Plugin{
 		ID: v.ID(), Version: v.Version, Kind: v.Kind, Digest: v.Content.String(), Enabled: v.Enabled,
 		CreatedBy: v.CreatedBy, CreatedAt: stamp(v.CreatedAt), Summary: v.Summary, Versions: []wire.VersionRow{},
 		Manifest: v.Document, ManifestSchema: v.Dialect.Names().PluginSchema,
 		Capability: kind.Capability(), Execution: kind.Execution(), Dialect: v.Dialect,
 		TreeDigest: v.Tree.String(), ManifestDigest: v.Manifest.String(), Reference: v.Repository + ":" + v.Version,
-		SizeBytes: v.Layer.Size, Files: v.Files, Warnings: []string{},
+		SizeBytes: v.Layer.Size, Files: v.Files, Warnings: []string{}, Recipe: recipe, RecipeAlias: alias,
 	}
 }
 

@@ -47,11 +47,11 @@ func (p ShelfPack) Ref() string { return p.ID + "@" + p.Version }
 func (p ShelfPack) folder() string { return path.Join(packFolders[p.Kind], p.ID) }
 
 // ReadShelf reads an answer of GET /api/extensions from any server: rows of the kinds that are synced, but for disabled ones.
-// Of two rows of one pack the last counts. An answer that can't be read, or that has an id which is no path of two safe
+// Of two rows of one pack the last counts; no list is an empty one, as for the real clients. An answer that can't be read, or that has an id which is no path of two safe
 // names, is refused whole: what it leaves out would be deleted.
 func ReadShelf(src []byte) ([]ShelfPack, error) {
 	var answer struct {
-		Extensions *[]*struct {
+		Extensions []*struct {
 			ID      string `json:"id"`
 			Kind    string `json:"kind"`
 			Version string `json:"version"`
@@ -63,12 +63,9 @@ func ReadShelf(src []byte) ([]ShelfPack, error) {
 	if err := json.Unmarshal(src, &answer); err != nil {
 		return nil, fmt.Errorf("the server's list of packs can't be read: %w", err)
 	}
-	if answer.Extensions == nil {
-		return nil, errors.New("the server's list of packs has no extensions")
-	}
 	var list []ShelfPack
 	at := make(map[string]int) // of a folder, in any case of its letters
-	for i, row := range *answer.Extensions {
+	for i, row := range answer.Extensions {
 		if row == nil {
 			return nil, fmt.Errorf("the server's list of packs: extensions[%d] is null, expected an object", i)
 		}

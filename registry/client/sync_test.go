@@ -175,7 +175,7 @@ func TestSyncLeavesWhatNobodyAskedToRemove(t *testing.T) {
 		t.Errorf("%+v, %v, files %v", out, err, filesBelow(t, home))
 	}
 	for _, bad := range []string{
-		``, `{}`, `{"extensions":null}`, `{"extensions":{}}`, `{"extensions":[null]}`, `{"extensions":[{"id":"a/../b","kind":"recipe"}]}`,
+		``, `[]`, `{"extensions":{}}`, `{"extensions":["a/b"]}`, `{"extensions":[null]}`, `{"extensions":[{"id":"a/../b","kind":"recipe"}]}`,
 		`{"extensions":[{"id":"a/.b","kind":"recipe"}]}`, `{"extensions":[{"id":"a/B","kind":"recipe"},{"id":"a/b","kind":"recipe"}]}`,
 		`{"extensions":[{"id":"a\\b/c","kind":"recipe"}]}`, `{"extensions":[{"id":"/b","kind":"recipe"}]}`,
 	} {

@@ -57,6 +57,8 @@ type Plugin struct {
 	SizeBytes      int64           `json:"size_bytes"`
 	Files          int             `json:"files"`
 	Warnings       []string        `json:"warnings"` // of the publish that this answers
+	Recipe         string          `json:"recipe,omitempty"`       // the id of a recipe pack's recipe, as jobs name it
+	RecipeAlias    string          `json:"recipe_alias,omitempty"` // the other spelling, with the owner
 }
 
 // EnableRequest is the body of PATCH /api/plugins/{owner}/{name} (wire.md 4.5).
