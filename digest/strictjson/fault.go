@@ -9,9 +9,9 @@ import (
 
 func (r *Reader) fault(k Kind, at int, format string, args ...any) *Fault {
 	line, col := r.place(at)
-	f := &Fault{Kind: k, Offset: at, Line: line, Column: col + 1, Message: fmt.Sprintf(format, args...)}
-	if r.faults++; r.faults <= maxPlaced {
-		f.Path, f.Pointer = r.path(), r.pointer()
+	f := &Fault{Kind: k, Offset: at, Line: line, Column: col + 1}
+	if r.faults[k]++; r.faults[k] <= maxTold {
+		f.Path, f.Pointer, f.Message = r.path(), r.pointer(), fmt.Sprintf(format, args...)
 	}
 	return f
 }
@@ -30,8 +30,8 @@ func (r *Reader) place(at int) (line, col int) {
 	return r.line, r.last.col
 }
 
-// maxPlaced is how many faults of a document get a path: to build one takes longer than to read on, and nobody looks at more.
-const maxPlaced = 1000
+// maxTold is how many faults of a kind are told in words: that takes longer than to read on, and nobody looks at more.
+const maxTold = 1000
 
 // tolerate is nil when the options let reading go on past the fault.
 func (r *Reader) tolerate(k Kind, at int, format string, args ...any) error {

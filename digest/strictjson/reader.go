@@ -19,8 +19,8 @@ type Reader struct {
 	colAt  int // offset up to which col has been counted
 	stack  []frame
 	state  state
-	faults int
-	last   mark // where the last fault was
+	faults [len(kindNames)]int // by kind, so far
+	last   mark                // where the last fault was
 	err    error
 }
 

@@ -70,7 +70,8 @@ const (
 type Options struct {
 	MaxDepth  int // nesting of arrays and objects; 0 is DefaultMaxDepth
 	MaxDigits int // digits of an integer; 0 is DefaultMaxDigits
-	// Tolerate is asked about every fault that is not fatal; true goes on reading. Nil tolerates nothing.
+	// Tolerate is asked about every fault that is not fatal; true goes on reading. Nil tolerates nothing. From the thousandth
+	// fault of a kind on, Path, Pointer and Message are empty.
 	Tolerate func(*Fault) bool
 	// FreeKeys names members, such as annotations, whose objects have keys that are data: there, and below
 	// there, keys that differ only in case are two keys.
