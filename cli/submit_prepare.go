@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/gatehouse-registry/gatehouse/admission/catalogue"
@@ -218,6 +219,11 @@ func (s *preparation) checkLock() (entry catalogue.Entry, ok bool) {
 	if s.opt.NoValidate {
 		return entry, ok
 	}
+	if s.project.Dialect == dialect.Forge && !slices.Contains(forgeConfigs, entry.Framework) {
+		s.report.Add(rule.Violation{
+			Rule: "submit.framework", Field: "spec.framework.kind", Message: fmt.Sprintf("forge's client knows no configs of %.60q, expected one of %s", entry.Framework, strings.Join(forgeConfigs, ", ")),
+		})
+	}
 	warnings, err := s.exp.CheckConfig(entry)
 	if err != nil && !s.fault("submit.config", err) {
 		s.report.Add(rule.Violation{Rule: "submit.config", File: s.exp.Path + "/" + project.ConfigFile, Message: err.Error()})
@@ -225,6 +231,10 @@ func (s *preparation) checkLock() (entry catalogue.Entry, ok bool) {
 	s.warnings = append(s.warnings, warnings...)
 	return entry, ok
 }
+
+// forgeConfigs are the frameworks whose configs forge's client can check. It submits no other experiment unless told not to
+// check, its own ones of openrlhf among them (recipes-and-locks.md 5).
+var forgeConfigs = []string{"nemo-rl", "verl", "trl", "pytorch", "evalkit", "custom"}
 
 // build makes the job.
 func (s *preparation) build(entry catalogue.Entry, provenance jobbuild.Provenance) error {

@@ -302,8 +302,8 @@ func (v submitVector) check(t *testing.T, root string, know knowledge, d dialect
 	if i := v.Expect.Intent; i != nil && (i.Project != got.job.Meta.Project || i.Profile != got.job.Meta.Profile) {
 		t.Errorf("project %q and profile %q, the client sends %+v", got.job.Meta.Project, got.job.Meta.Profile, i)
 	}
-	if (v.Expect.Warnings == "") != (len(got.warnings) == 0) {
-		t.Errorf("warnings %q, the client's are %q", got.warnings, v.Expect.Warnings)
+	if v.Expect.Warnings != "" && len(got.warnings) == 0 {
+		t.Errorf("no warning, the client's is %q", v.Expect.Warnings)
 	}
 	for name, want := range v.Expect.FilesAfter {
 		if text, err := os.ReadFile(filepath.Join(root, name)); err != nil || string(text) != string(want) {
@@ -400,7 +400,9 @@ func orderOf(files jobpackage.List) []string {
 
 // lostByClient are names that git quotes, which the clients pass over without a word (recipes-and-locks.md 8).
 func lostByClient(d dialect.Dialect, name string) bool {
-	return strings.ContainsAny(name, "\"\\\t") || d == dialect.Forge && strings.ContainsFunc(name, func(r rune) bool { return r >= 0x80 })
+	return strings.ContainsFunc(name, func(r rune) bool {
+		return r < 0x20 || r == 0x7F || r == '"' || r == '\\' || d == dialect.Forge && r >= 0x80
+	})
 }
 
 func membersOf(t *testing.T, archive []byte) map[string]packed {

@@ -1,5 +1,7 @@
 package rule
 
+import "github.com/gatehouse-registry/gatehouse/admission/dialect"
+
 // submitRules are what `sf submit` asks on the laptop, before any gate hears of the job, in the order in which it looks.
 var submitRules = []Info{
 	submitRule("submit.profile", "Every --profile is [<role>,…=]<profile>[:<gpus>] with a profile of the server's.",
@@ -10,6 +12,8 @@ var submitRules = []Info{
 	submitRule("submit.project", "The project has a name of the clients' grammar.", "Correct name in the project's marker file.", "name: my project"),
 	submitRule("submit.lock", "The experiment's locks can be read and fit the catalogue.", "Run sf recipe upgrade EXPERIMENT, or submit with --upgrade-recipe.", "a recipe.lock.json whose runtime_id the catalogue no longer has"),
 	submitRule("submit.config", "The experiment's config.yaml can be read.", "Correct the file at the line that is named.", "data: [a, b]"),
+	forgeOnly(submitRule("submit.framework", "The project's client knows the framework's configs.",
+		"Submit with --no-validate if the config is right: the gate and the framework still look at it.", "an experiment of openrlhf in a forge project")),
 	submitRule("submit.input", "The inputs that the framework can't do without are given.", "Add the option.", "a verl recipe without --train-data"),
 	submitRule("submit.reference", "References of the command line and of config.yaml are <owner>/<name>[@<version>].",
 		"Write the owner, the name and the version.", "--train-dataset gsm8k"),
@@ -30,10 +34,16 @@ var submitRules = []Info{
 	submitRule("submit.package.empty", "The package has files.", "Check that the experiment's files are there and that git does not ignore them.", "an experiment that .gitignore names"),
 	submitRule("submit.package.size", "The package is within its limits.",
 		"Keep what the job makes or downloads out of the experiment: add it to .gitignore, or move it.", "a checkpoint in experiments/x"),
-	submitRule("submit.header", "A forge job fits into the request's headers.", "Make the hyperparameters or the eval section smaller.", "a spec of 1 MiB"),
+	forgeOnly(submitRule("submit.header", "The job fits into the request's headers.", "Make the hyperparameters or the eval section smaller.", "a spec of 1 MiB")),
 }
 
 // submitRule is a rule that the real clients apply before they send anything.
 func submitRule(id ID, title, fix, example string) Info {
 	return Info{ID: id, Title: title, Fix: fix, Source: "recipes-and-locks.md 6, 8", Gates: []Gate{Submission}, Example: Example{Text: example}}
+}
+
+// forgeOnly is a rule that tuneplane does not have.
+func forgeOnly(i Info) Info {
+	i.Dialects = []dialect.Dialect{dialect.Forge}
+	return i
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/gatehouse-registry/gatehouse/admission/catalogue"
+	"github.com/gatehouse-registry/gatehouse/admission/dialect"
 	"github.com/gatehouse-registry/gatehouse/admission/jobspec"
 	"github.com/gatehouse-registry/gatehouse/admission/name"
 	"github.com/gatehouse-registry/gatehouse/admission/nearest"
@@ -69,6 +70,9 @@ func (b *builder) inputs(spec *jobspec.Spec) {
 	spec.Data.Validation = dataRef(validation, o.ValidationData)
 	spec.Data.OutputDataset = b.reference("--output-dataset", o.OutputDataset, true)
 	spec.Data.Environment = b.reference("--environment", o.Environment, false)
+	if b.in.Dialect == dialect.Forge && o.Taskset != "" {
+		b.hinted("submit.reference", "--taskset", "Leave out --taskset.", "found %.100q, expected none: jobs of forge have no task set", o.Taskset)
+	}
 }
 
 func dataRef(dataset, path string) *jobspec.DataRef {

@@ -144,6 +144,15 @@ func TestOutputDataset(t *testing.T) {
 	}
 }
 
+// Forge has no task sets; none is dropped in silence.
+func TestTasksetInForge(t *testing.T) {
+	in := input(t, dialect.Forge, "nemo-rl/grpo")
+	in.Options.Taskset = "alice/set@v1"
+	if _, report := Build(in); len(report.Violations) != 1 || report.Violations[0].Field != "--taskset" {
+		t.Errorf("%v", report.Violations)
+	}
+}
+
 // A document that is built is one that gate 2 reads, and reading it changes nothing.
 func TestBuiltIsRead(t *testing.T) {
 	for _, d := range dialect.All {
