@@ -34,7 +34,7 @@ class Run:
             self.passed += 1
             return
         self.failed += 1
-        print(f"FAILED {what}\n{detail}".rstrip(), flush=True)
+        print(f"FAILED {what}\n{detail[-2000:]}".rstrip(), flush=True)
 
     def call(self, argv, cwd):
         env = {"PATH": "/usr/bin:/bin", "HOME": str(self.work / "home"), "NO_COLOR": "1", "COLUMNS": "200",
@@ -79,6 +79,11 @@ def states(run, program, cwd, name):
 STATES = {"current", "compatible", "upgrade_advised", "incompatible", "sdk_incompatible", "runtime_removed", "malformed"}
 
 
+def crashes(name, method):
+    """starforge has no check of a config of openrlhf, takes that for an error, and its upgrade ends with a traceback."""
+    return name == "forge" and method.startswith("openrlhf/")
+
+
 def spread(names, most):
     """At most so many of the names, from all over the list."""
     return names if most <= 0 or len(names) <= most else names[:: -(-len(names) // most)]
@@ -106,7 +111,8 @@ def dialect(run, name, most):
         run.check(a.returncode == 0 and b.returncode == 0, f"new --method {method}", a.stderr + b.stderr)
         differ = differences(theirs / "experiments" / exp, ours / "experiments" / exp)
         run.check(not differ, f"{name} {method}: the new experiments differ in {differ}")
-    for exp, method in ((f"m{i:02d}", m) for i, m in enumerate(all_methods[:6])):
+    whole = [(f"m{i:02d}", m) for i, m in enumerate(all_methods) if not crashes(name, m)]
+    for exp, method in whole[:6]:
         for root in (theirs, ours):
             older(root / "experiments" / exp / "recipe.lock.json")
         state = states(run, program, ours, exp)
@@ -130,10 +136,9 @@ def dialect(run, name, most):
     run.check(there.returncode == 0, f"{program} recipe status in our project", there.stdout + there.stderr)
     here = run.ours(theirs, "recipe", "status")
     run.check(here.returncode == 0, f"sf recipe status in the project of {program}", here.stdout + here.stderr)
-    # starforge has no check of a config of openrlhf, takes that for an error, and crashes (see the contract, 0.12).
     for root in (theirs, ours):
         for lock in sorted(root.glob("experiments/*/recipe.lock.json")):
-            if name == "forge" and json.loads(lock.read_text())["recipe"]["name"].startswith("openrlhf/"):
+            if crashes(name, json.loads(lock.read_text())["recipe"]["name"]):
                 shutil.rmtree(lock.parent)
             else:
                 older(lock)
