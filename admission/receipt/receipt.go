@@ -136,7 +136,15 @@ func (r Receipt) Encode() ([]byte, error) {
 	if err := r.Check(); err != nil {
 		return nil, fmt.Errorf("receipt: %w", err)
 	}
-	return json.Marshal(r)
+	plugins, recipes := r.Plugins, r.Recipes
+	r.Plugins, r.Recipes = []Pin{}, []Pin{}
+	b, err := json.Marshal(r)
+	if err != nil {
+		return nil, err
+	}
+	b = bytes.TrimSuffix(b, []byte(`[],"recipes":[]}`)) // the last two members
+	b = append(AppendPins(b, plugins), `,"recipes":`...)
+	return append(AppendPins(b, recipes), '}'), nil
 }
 
 // Parse reads a payload. Unknown and repeated keys are refused, and so is whatever Check refuses. It proves
