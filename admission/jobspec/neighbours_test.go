@@ -23,6 +23,7 @@ type neighbour struct {
 	D     dialect.Dialect
 	Put   [][2]string // path, JSON text
 	OK    *string     // the package's serialisation, "" for that of the smallest document
+	Hubs  [][4]any
 	Field *string
 	Crash string
 }
@@ -219,6 +220,13 @@ func (v neighbour) compareStored(t *testing.T, spec *Spec) {
 	}
 	plain := *spec
 	plain.Data.Corpus = "" // kept here, dropped by the package
+	var hubs [][4]any
+	for _, h := range spec.HubRefs() {
+		hubs = append(hubs, [4]any{h.String(), string(h.Kind), h.Pinned(), h.Platform()})
+	}
+	if !slices.Equal(hubs, v.Hubs) {
+		t.Errorf("%s %s: hub references %v, the package's %v", v.D, v.Put, hubs, v.Hubs)
+	}
 	if got := plain.Normalised(); !bytes.Equal(got, want) {
 		t.Errorf("%s %s is stored as\n%s\nthe package's\n%s", v.D, v.Put, got, want)
 	}

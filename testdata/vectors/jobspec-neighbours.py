@@ -4,7 +4,8 @@
     venv/bin/python jobspec-neighbours.py > jobspec-neighbours.json      # --all for every pair, to compare with once
 
 One vector a line: {"d": dialect, "put": [[path, JSON text], ...], and the answer: "field" of the refusal, "crash": Python class,
-or "ok": the package's own serialisation, "" when that is what the smallest document gives}. The document is base() of the dialect,
+or "ok": the package's own serialisation, "" when that is what the smallest document gives, with "hubs": what tuneplane's hub_refs
+lists, as [text, kind, pinned, of this platform]}. The document is base() of the dialect,
 with the values put at their paths; a number in a path is an entry of a list, and BESIDE says what must stand there first. All
 inputs are our own. Under "topologies" stands what compile_pool_topologies and compile_distributed_topology make of random pools and
 roles, in the form of jobspec-topology.json. `go test ./admission/jobspec -run Neighbours -args -neighbours FILE` compares with the output of --all.
@@ -156,13 +157,15 @@ def answer(dialect, puts):
     for path, value in puts:
         put(doc, path, json.loads(value))
     try:
-        text = json.dumps(spec.from_dict(doc).to_dict(), ensure_ascii=False, separators=(",", ":"))
+        job = spec.from_dict(doc)
+        text = json.dumps(job.to_dict(), ensure_ascii=False, separators=(",", ":"))
     except error as refusal:
         return {"field": refusal.field}
     except Exception as crash:  # noqa: BLE001
         return {"crash": type(crash).__name__}
     least = json.dumps(spec.from_dict(base(version)).to_dict(), ensure_ascii=False, separators=(",", ":"))
-    return {"ok": "" if text == least else text}
+    hubs = [[f"{r.hub}:{r.repo_id}" + (f"@{r.revision}" if r.revision else ""), r.kind, r.is_pinned, r.is_platform] for r in getattr(job, "hub_refs", ())]
+    return {"ok": "" if text == least else text, **({"hubs": hubs} if hubs else {})}
 
 
 def singles():
@@ -221,7 +224,7 @@ def main():
     every = "--all" in sys.argv
     lines = []
     for i, (dialect, puts) in enumerate(singles()):
-        if every or i % 6 == 0 or puts[0][0] in ("spec.data.output_dataset", "spec.model.init_from"):
+        if every or i % 6 == 0 or puts[0][0] in ("spec.data.output_dataset", "spec.model.init_from", "spec.model.base"):
             lines.append(json.dumps({"d": dialect, "put": puts, **answer(dialect, puts)}, ensure_ascii=False))
     for dialect, puts in several(20000 if every else 400):
         lines.append(json.dumps({"d": dialect, "put": puts, **answer(dialect, puts)}, ensure_ascii=False))
