@@ -14,13 +14,13 @@ import (
 	"github.com/gatehouse-registry/gatehouse/admission/rule"
 )
 
-// families are the rule ids that gate 1 and package pack file themselves.
-var families = regexp.MustCompile(`^(manifest|layout|oci|publish|digest)\.[a-z_.]+$`)
+// families are the rule ids that the gates and the packages of documents file themselves.
+var families = regexp.MustCompile(`^(manifest|layout|oci|publish|digest|job)\.[a-z_.]+$`)
 
 // Every rule that the code names is in the table, and every rule of the table is named by the code.
 func TestRulesAreInTheTable(t *testing.T) {
 	named := make(map[rule.ID]bool)
-	for _, dir := range []string{".", "pack"} {
+	for _, dir := range []string{".", "pack", "jobspec", "catalogue", "pyjson"} {
 		entries, err := os.ReadDir(dir)
 		if err != nil {
 			t.Fatal(err)
