@@ -99,7 +99,7 @@ func TestAnswersThatCantBeUsed(t *testing.T) {
 		"no JSON":              {"<html>", "column 1"},
 		"a list":               {"[]", "cannot unmarshal"},
 		"another type":         {`{"references":{}}`, "cannot unmarshal"},
-		"nothing":              {"", "the text ends"},
+		"nothing":              {"", "column 1"},
 		"no references":        {`{}`, "not answered"},
 		"a missing one":        {verdicts(""), `fleet "spare" at spec.evaluation.on_checkpoint.fleet is not answered`},
 		"one not asked about":  {verdicts(`{` + fleet + `,"state":"unknown"},{"kind":"fleet","path":"x","text":"y","state":"resolved"}`), "not asked about"},
