@@ -74,7 +74,8 @@ func digestSQL(i string) string {
 }
 
 // fillMany makes 20,000 tags with a manifest each in a/x, all referrers of one of 100 subjects, 300 other repositories with
-// two manifests each, 20,000 recipe packs on the shelf, and 20,000 jobs of alice, whose leases end one after another.
+// two manifests each, 20,000 recipe packs on the shelf, and 20,000 jobs of alice, whose leases end one after another, with a
+// hand-over each.
 func fillMany(t *testing.T, s *Store) {
 	t.Helper()
 	const step = 1000 // rows of a transaction
@@ -104,6 +105,8 @@ func fillMany(t *testing.T, s *Store) {
 		{1, `accounts (name, role, email, password_hash, disabled, max_gpus, created_at)`, `'alice', 'operator', '', '', 0, 0, 0`},
 		{20_000, `jobs (id, account, dialect, exp, name, project, status, gpus, spec_digest, package_media_type, package_digest, package_size, key, submitted_at, lease_until)`,
 			`'run-' || CAST(i AS TEXT), 'alice', 'forge', 'e', 'n', '', 'admitted', 8, '', '', '', 0, 'k' || CAST(i AS TEXT), i, i`},
+		{20_000, `handovers (id, job, target, event, state, tries, created_at, since, due_at, holder, lease_until, last_error, ended_at)`,
+			`'run-' || CAST(i AS TEXT) || '.admitted.t', 'run-' || CAST(i AS TEXT), 't', 'job.admitted', CASE WHEN i % 2 = 0 THEN 'pending' ELSE 'delivered' END, 0, i, i, i, '', 0, '', 0`},
 	} {
 		for first := 0; first < rows.n; first += step {
 			insert := fmt.Sprintf(`INSERT INTO %s WITH RECURSIVE n(i) AS (SELECT %d UNION ALL SELECT i + 1 FROM n WHERE i < %d) SELECT %s FROM n`,
@@ -162,7 +165,23 @@ var hotLookups = map[string]func(registry.Tx) error{
 	},
 	"a job":            func(t registry.Tx) error { _, err := t.Job("run-12345"); return err },
 	"a job by its key": func(t registry.Tx) error { _, err := t.JobByKey("alice", "k12345"); return err },
-	"a preview":        func(t registry.Tx) error { _, err := t.Preview("p"); return notThere(err) },
+	"what is to be handed over": func(t registry.Tx) error {
+		due, err := t.DueHandovers("t", time.UnixMicro(20_000), 16)
+		if err == nil && len(due) != 16 {
+			err = fmt.Errorf("%d rows are due", len(due))
+		}
+		return err
+	},
+	"a hand-over": func(t registry.Tx) error { _, err := t.Handover("run-12345.admitted.t"); return err },
+	"a page of jobs of an account": func(t registry.Tx) error {
+		_, err := t.FindJobs(registry.JobFilter{Account: "alice", Limit: 50})
+		return err
+	},
+	"the page behind": func(t registry.Tx) error {
+		_, err := t.FindJobs(registry.JobFilter{Account: "alice", Before: "run-12345", Limit: 50})
+		return err
+	},
+	"a preview": func(t registry.Tx) error { _, err := t.Preview("p"); return notThere(err) },
 	"an environment": func(t registry.Tx) error {
 		_, err := t.SuiteVersion("a/x", "1")
 		return notThere(err)

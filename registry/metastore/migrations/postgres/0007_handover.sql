@@ -19,6 +19,6 @@ CREATE TABLE handovers (
     ended_at    BIGINT NOT NULL
 );
 CREATE UNIQUE INDEX handovers_of_job ON handovers (job, target, event);
-CREATE INDEX handovers_due ON handovers (target, due_at) WHERE state = 'pending';
+CREATE INDEX handovers_due ON handovers (target, due_at, id) WHERE state = 'pending';
 CREATE INDEX handovers_open ON handovers (state, target) WHERE state IN ('pending', 'dead');
 CREATE INDEX handovers_held ON handovers (target) WHERE holder <> '';
