@@ -13,24 +13,24 @@ func (r *reader) plugins(n node) {
 	if !ok {
 		return
 	}
-	whole := true
+	named := true
 	for i, v := range list {
-		p, ok := r.plugin(n.item(i, v))
-		whole = whole && ok
+		p := r.plugin(n.item(i, v))
+		named = named && p.ID != ""
 		r.spec.Plugins = append(r.spec.Plugins, p)
 	}
-	if whole {
+	if named {
 		r.pluginNames(n)
 	}
 }
 
 // plugin reads one triple. The clients look at both types before they look at either text.
-func (r *reader) plugin(n node) (p Plugin, ok bool) {
+func (r *reader) plugin(n node) (p Plugin) {
 	entry, ok := r.object(n, secPlugin, "job.plugins.item.object")
 	if !ok {
-		return p, false
+		return p
 	}
-	p.ID, ok = r.pluginID(entry.get("id"))
+	p.ID = r.pluginID(entry.get("id"))
 	version, sum := entry.get("version"), entry.get("digest")
 	versionText, hasVersion := r.required(version, "job.plugins.version.required", "job.plugins.version.type")
 	digestText, hasDigest := r.required(sum, "job.plugins.digest.required", "job.plugins.digest.type")
@@ -54,27 +54,27 @@ func (r *reader) plugin(n node) (p Plugin, ok bool) {
 			r.bad(sum, "job.plugins.digest.hex", "found %.100q, expected sha256: and 64 lower-case hex digits", digestText)
 		}
 	}
-	return p, ok && p.Version != "" && p.Digest != ""
+	return p
 }
 
-// pluginID reads <owner>/<name>; empty parts are dropped.
-func (r *reader) pluginID(n node) (string, bool) {
+// pluginID reads <owner>/<name>; empty parts are dropped. It is "" for what is none.
+func (r *reader) pluginID(n node) string {
 	text, ok := r.required(n, "job.plugins.id.required", "job.plugins.id.type")
 	if !ok {
-		return "", false
+		return ""
 	}
 	parts := split(text)
 	if len(parts) != 2 {
 		r.bad(n, "job.plugins.id.format", "found %.100q, expected <owner>/<name>", text)
-		return "", false
+		return ""
 	}
 	for _, part := range parts {
 		ok = r.segment(n, part, "job.plugins.id.segment") && ok
 	}
 	if !ok {
-		return "", false
+		return ""
 	}
-	return strings.Join(parts, "/"), true
+	return strings.Join(parts, "/")
 }
 
 // pluginNames compares the entries with each other. Like the clients it looks for shared names only when no id is

@@ -23,8 +23,8 @@ func (r *reader) resources(n node) {
 		return
 	}
 	pools := m.get("pools")
-	whole := r.pools(pools)
-	r.roles(m.get("roles"), whole)
+	named := r.pools(pools)
+	r.roles(m.get("roles"), named)
 	if r.tunePlane() {
 		r.leases(m.get("leases"))
 		if network := m.get("network"); !network.absent() {
@@ -33,16 +33,16 @@ func (r *reader) resources(n node) {
 	}
 }
 
-// pools reads every pool, then what they come to together. It reports whether every pool was read whole.
+// pools reads every pool, then what they come to together. It reports whether the name of every pool could be read.
 func (r *reader) pools(n node) bool {
 	list, ok := r.list(n, "job.resources.pools.array", "objects")
 	if !ok {
 		return false
 	}
-	whole := true
+	whole, named := true, true
 	for i, v := range list {
 		pool, ok := r.pool(n.item(i, v))
-		whole = whole && ok
+		whole, named = whole && ok, named && pool.Name != ""
 		r.spec.Resources.Pools = append(r.spec.Resources.Pools, pool)
 	}
 	if len(list) == 0 {
@@ -51,9 +51,11 @@ func (r *reader) pools(n node) bool {
 	}
 	if whole {
 		r.totals(n)
+	}
+	if named {
 		r.poolNames(n)
 	}
-	return whole
+	return named
 }
 
 // totals bounds the sums over nodes and pools. Every pool is within its bounds, so no sum overflows.
@@ -138,7 +140,7 @@ func (r *reader) gpusPerNode(n node, p *Pool, least int64, want string) bool {
 	return ok
 }
 
-// roles reads a map from role to pool. Without whole pools nothing can be said about the targets.
+// roles reads a map from role to pool. Unless every pool's name is known nothing can be said about the targets.
 func (r *reader) roles(n node, pools bool) {
 	m, ok := r.object(n, secFree, "job.resources.roles.object")
 	if !ok || m.empty() {
