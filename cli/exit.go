@@ -144,7 +144,11 @@ func printDecision(env *Env, d rule.Decision) {
 		printViolation(env, red, "violation", v)
 	}
 	for _, v := range d.Warnings {
-		printViolation(env, yellow, "warning", v)
+		word := "warning"
+		if v.Audit {
+			word = "would refuse (audit mode)"
+		}
+		printViolation(env, yellow, word, v)
 	}
 }
 
