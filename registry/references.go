@@ -19,7 +19,7 @@ type ResolveRequest struct {
 	Account    string // who submits
 	Dialect    dialect.Dialect
 	Job        string              // metadata.name
-	References []jobspec.Reference // at least one
+	References []jobspec.Reference // at least one, at most maxOpen
 }
 
 // Resolver answers for what the platform holds.
@@ -81,8 +81,14 @@ func (l *lookup) find(ref jobspec.Reference) (admission.Resolution, error) {
 	return admission.Resolution{}, nil
 }
 
+// maxOpen is how many references of one submission a Resolver is asked about at most.
+const maxOpen = 1000
+
 // resolve asks the platform about the references of a job.
 func (s *Service) resolve(ctx context.Context, p auth.Principal, spec *jobspec.Spec, open []jobspec.Reference) (answers, error) {
+	if len(open) > maxOpen {
+		return nil, Errorf(TooLarge, "the job names %d things that the platform must be asked about, at most %d are allowed", len(open), maxOpen)
+	}
 	said, err := s.resolver.Resolve(ctx, ResolveRequest{Account: p.Account, Dialect: spec.Dialect, Job: spec.Metadata.Name, References: open})
 	if err != nil {
 		return nil, err

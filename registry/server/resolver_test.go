@@ -168,6 +168,24 @@ func TestResolverAnswersForThePlatform(t *testing.T) {
 	}
 }
 
+// TestTooManyReferences: a job that names thousands of things is not asked about.
+func TestTooManyReferences(t *testing.T) {
+	p := startAnswering(t)
+	g := startGatehouse(t, p.asking(t, ""))
+	volumes := make([]string, 1001)
+	for i := range volumes {
+		volumes[i] = fmt.Sprintf("%q", fmt.Sprint("lab/v", i))
+	}
+	spec := func(n int) string {
+		return withRefs(t, dialect.Forge, `"data":{"volumes":[`+strings.Join(volumes[:n], ",")+`]}`)
+	}
+	g.submit("alice", spec(1001)).want(t, 413)
+	if n := len(p.requests()); n != 0 {
+		t.Errorf("%d requests", n)
+	}
+	g.submitted("alice", spec(1000))
+}
+
 // TestCommitAsksAgain: what was resolved for a preview is asked about again when it is committed.
 func TestCommitAsksAgain(t *testing.T) {
 	p := startAnswering(t)
@@ -204,7 +222,7 @@ func TestResolverIsDown(t *testing.T) {
 		"lying": func(w http.ResponseWriter, _ *http.Request) {
 			io.WriteString(w, `{"references":[{"kind":"volume","path":"spec.data.volumes[0]","text":"lab/cache","state":"resolved"},{"kind":"volume","path":"spec.data.volumes[1]","text":"lab/other","state":"resolved"}]}`)
 		},
-		"huge":     func(w http.ResponseWriter, _ *http.Request) { w.Write(make([]byte, webhook.DefaultMaxAnswer+1)) },
+		"huge":     func(w http.ResponseWriter, _ *http.Request) { w.Write(make([]byte, webhook.MaxResolverAnswer+1)) },
 		"redirect": func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/elsewhere", http.StatusFound) },
 		"hangs up": func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
 	} {

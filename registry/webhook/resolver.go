@@ -25,8 +25,14 @@ type Resolver struct{ client *Client }
 
 var _ registry.Resolver = (*Resolver)(nil)
 
+// MaxResolverAnswer bounds an answer, in bytes. It repeats texts of a JobSpec, which has at most a quarter of that.
+const MaxResolverAnswer = 4 << 20
+
 // NewResolver makes the resolver behind a target.
 func NewResolver(t Target) (*Resolver, error) {
+	if t.MaxAnswer == 0 {
+		t.MaxAnswer = MaxResolverAnswer
+	}
 	c, err := New(t)
 	if err != nil {
 		return nil, err
