@@ -371,3 +371,51 @@ func BenchmarkShelf(b *testing.B) {
 		})
 	}
 }
+
+// halfShelf gives half of what lies on the shelf and fails then, as a store that goes away does, until it is mended.
+type halfShelf struct {
+	registry.MetaStore
+	mended bool
+}
+
+func (h *halfShelf) View(ctx context.Context, fn func(registry.Tx) error) error {
+	return h.MetaStore.View(ctx, func(tx registry.Tx) error {
+		if h.mended {
+			return fn(tx)
+		}
+		return fn(halfShelfTx{tx})
+	})
+}
+
+type halfShelfTx struct{ registry.Tx }
+
+func (h halfShelfTx) Shelf(d dialect.Dialect, yield func(registry.Shelved) error) error {
+	n := 0
+	return h.Tx.Shelf(d, func(v registry.Shelved) error {
+		if n++; n > 2 {
+			return registry.Errorf(registry.Unavailable, "the store went away")
+		}
+		return yield(v)
+	})
+}
+
+// A list that could not be read whole is an error, never a part of it: a client deletes what is not listed. Nothing of the
+// part is remembered.
+func TestExtensionsAreAllOrAnError(t *testing.T) {
+	t.Parallel()
+	w := newSQLiteWorld(t, registry.DefaultSettings())
+	packRows(t, w.bare, w.other, "prompt", 5)
+	half := &halfShelf{MetaStore: w.bare}
+	s := w.service(half, registry.DefaultSettings(), false)
+	if list, err := s.Extensions(asForge(), operator("vera")); registry.CodeOf(err) != registry.Unavailable || list != nil {
+		t.Errorf("half a shelf answers %d packs, %v", len(list), err)
+	}
+	half.mended = true
+	if got := onShelf(t, s); len(got) != 5 {
+		t.Errorf("afterwards the list is %v", got)
+	}
+	robot := auth.Principal{Account: "vera+ci", Role: auth.Robot, Scopes: []auth.Scope{{Repository: "o-prompt/**", Actions: []auth.Verb{auth.Pull}}}}
+	if list, err := s.Extensions(asForge(), robot); registry.CodeOf(err) != registry.Denied {
+		t.Errorf("a robot, which may not read all, is told of %d packs (%v)", len(list), err)
+	}
+}
