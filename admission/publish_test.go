@@ -70,6 +70,7 @@ func TestCheckPublish(t *testing.T) {
 		return Known{Versions: []KnownVersion{{Version: version, Kind: kind, Tree: other}}}
 	}
 	recipe := readPack(t, "tiny-sft")
+	benchmark := readPack(t, "arithmetic")
 	cases := []struct {
 		name   string
 		change func(in *PublishInput)
@@ -107,6 +108,15 @@ func TestCheckPublish(t *testing.T) {
 		{"built-in recipe id", func(in *PublishInput) {
 			*in = PublishInput{Report: recipe.Report, Pack: recipe.Pack, Owner: "alice", Principal: "alice", MayWrite: true, Known: Known{TakenID: "trl/tiny-sft", TakenBy: BuiltIn}}
 		}, "publish.recipe.taken", rule.Conflict, "built-in"},
+		{"benchmark id of another owner", func(in *PublishInput) {
+			*in = PublishInput{Report: benchmark.Report, Pack: benchmark.Pack, Owner: "a.b", Principal: "a.b", MayWrite: true, Known: Known{TakenID: "a.b.c", TakenBy: "a/b.c"}}
+		}, "publish.benchmark.taken", rule.Conflict, "a/b.c"},
+		{"folder of a sync", func(in *PublishInput) {
+			renamed := *recipe.Pack
+			manifest := *renamed.Manifest
+			manifest.Name, renamed.Manifest = "tiny.Syncing", &manifest
+			*in = PublishInput{Report: recipe.Report, Pack: &renamed, Owner: "alice", Principal: "alice", MayWrite: true}
+		}, "publish.name.syncing", rule.Invalid, "tiny.Syncing"},
 		{"recipe id of an older version of its own", func(in *PublishInput) {
 			*in = PublishInput{Report: recipe.Report, Pack: recipe.Pack, Owner: "alice", Principal: "alice", MayWrite: true, Known: Known{TakenID: "trl/tiny-sft", TakenBy: "alice/tiny-sft"}}
 		}, "", rule.Invalid, ""},
