@@ -3,6 +3,7 @@ package cli
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -89,7 +90,7 @@ func (p person) loginByDevice(admin person, server, account string) string {
 		}
 	}
 	rest, err := io.ReadAll(messages)
-	if err := cmd.Wait(); err != nil {
+	if err := errors.Join(err, cmd.Wait()); err != nil {
 		p.t.Fatalf("sf login --device: %v: %s", err, rest)
 	}
 	return out.String()
