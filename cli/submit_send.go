@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"syscall"
 
 	"github.com/gatehouse-registry/gatehouse/admission/archive"
 	"github.com/gatehouse-registry/gatehouse/admission/dialect"
@@ -295,7 +296,7 @@ func (a app) submitDocument(ctx context.Context, f submitFlags) error {
 	if err := decision.Err(); err != nil {
 		return err
 	}
-	file, err := os.Open(f.pkg)
+	file, err := os.OpenFile(f.pkg, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe must not block
 	if err != nil {
 		return err
 	}

@@ -204,6 +204,7 @@ func (a app) confirm(ctx context.Context, question string) error {
 	}()
 	select {
 	case <-ctx.Done():
+		fmt.Fprintln(a.env.Err)
 		return ctx.Err()
 	case reply := <-got:
 		if reply.err != nil && !errors.Is(reply.err, io.EOF) {
