@@ -253,6 +253,13 @@ func TestSnapshotRefusals(t *testing.T) {
 		"no versions":          {one(`supported_framework_versions=[]`), "recipes[0].supported_framework_versions", "catalogue.snapshot"},
 		"no runtime":           {one(`runtime={"versions":{}}`), "recipes[0].runtime.versions", "catalogue.snapshot"},
 		"version twice":        {one(`supported_framework_versions=["0.9.0","0.9.0"]`), "recipes[0].supported_framework_versions[1]", "catalogue.snapshot"},
+		"facts are a text":     {one(`gatehouse="x"`), "recipes[0].gatehouse", "catalogue.snapshot"},
+		"facts lack a digest":  {one(`gatehouse={}`), "recipes[0].gatehouse.manifest_digest", "catalogue.snapshot"},
+		"parameters in a list": {one(`gatehouse={"params":[1]}`), "recipes[0].gatehouse.params", "catalogue.snapshot"},
+		"an unknown type":      {one(`gatehouse={"params":{"a":{"type":"list"}}}`), "recipes[0].gatehouse.params", "catalogue.snapshot"},
+		"fewer than no GPUs":   {one(`gatehouse={"lifecycle":{"export":-1}}`), "recipes[0].gatehouse.lifecycle.export", "catalogue.snapshot"},
+		"a role is a number":   {one(`gatehouse={"roles":[1]}`), "recipes[0].gatehouse.roles[0]", "catalogue.snapshot"},
+		"nothing is started":   {one(`gatehouse={"entrypoint":{"kind":"shell","value":"x"}}`), "recipes[0].gatehouse.entrypoint.kind", "catalogue.snapshot"},
 		"name twice":           {`{"recipes":[` + row("") + "," + row("") + `]}`, "recipes[1].name", "catalogue.snapshot"},
 		"plugin without id":    {`{"recipes":[` + row("") + `],"bundled_plugins":[{}]}`, "bundled_plugins[0].id", "catalogue.snapshot"},
 		"3,000 rows":           {`{"recipes":[` + strings.Repeat("1,", 2999) + `1]}`, "recipes", "catalogue.snapshot"},
@@ -490,60 +497,5 @@ func BenchmarkDigest(b *testing.B) {
 	for b.Loop() {
 		all, _ := base.WithPacks(packs)
 		all.Digest()
-	}
-}
-
-func TestAnswerWithFactsRoundTrip(t *testing.T) {
-	c, _ := Builtin(dialect.TunePlane, "0.4.0")
-	all, _ := c.WithPacks([]Entry{{Name: "trl/mine", Version: "1.0", Digest: "sha256:" + strings.Repeat("b", 64), Framework: "trl", Adapter: "trl",
-		DefaultVersion: "1.0.0", Versions: []Variant{{Version: "1.0.0", RuntimeID: "trl-1.0.0"}}, Pack: &Pack{Owner: "alice", Name: "mine", Version: "1.0"}}})
-	src := must(json.Marshal(all.Answer(true)))
-	got, err := ParseAnswer(src, dialect.TunePlane)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := diffEntries(all.Entries(), got.Entries()); diff != "" {
-		t.Errorf("entries (-want +got):\n%s", diff)
-	}
-	if got.Release() != "0.4.0" || !cmp.Equal(got.Bundled(), all.Bundled()) || got.Digest() != all.Digest() {
-		t.Error("another release, other packages or another digest")
-	}
-	for name, bad := range map[string][]byte{
-		"no JSON":         []byte("{"),
-		"without facts":   must(json.Marshal(all.Answer(false))),
-		"another digest":  bytes.Replace(src, []byte(`"catalog_digest":"sha256:`), []byte(`"catalog_digest":"sha256:`+strings.Repeat("0", 64)+`","x":"`), 1),
-		"another dialect": bytes.Replace(src, []byte(dialect.TunePlane.Names().Catalogue), []byte(dialect.Forge.Names().Catalogue), 1),
-		"a row without":   bytes.Replace(src, []byte(`"recipe":`), []byte(`"recpie":`), 1),
-	} {
-		if _, err := ParseAnswer(bad, dialect.TunePlane); err == nil {
-			t.Errorf("%s: read", name)
-		}
-	}
-}
-
-// The digest of entries is that of the rows which an answer has, whatever texts are in them.
-func TestDigestOfEntries(t *testing.T) {
-	texts := []string{"", "a", "a\"b", "a\\b", "\x7f", "\u00e9", "\U0001F600", "<&>", "a\nb", "1.0"}
-	var entries []Entry
-	for i, text := range texts {
-		entries = append(entries, Entry{Name: fmt.Sprintf("n%d%s", i, text), Version: text, Digest: "sha256:" + text})
-	}
-	c := New(dialect.Forge, "0.3.56", entries, nil)
-	doc, report := pyjson.Load(must(json.Marshal(c.Answer(false))), pyjson.Options{})
-	if !report.OK() {
-		t.Fatal(report.Violations)
-	}
-	if sum, _, err := DigestOf(doc.Get("recipes")); err != nil || sum != c.Digest() {
-		t.Errorf("entries %s, their rows %s (%v)", c.Digest(), sum, err)
-	}
-	half := New(dialect.Forge, "0.3.56", entries[:5], nil)
-	with, err := half.DigestWith(func(yield func(id, version, digest string)) error {
-		for _, e := range entries[3:] {
-			yield(e.Name, e.Version, e.Digest)
-		}
-		return nil
-	})
-	if err != nil || with != c.Digest() {
-		t.Errorf("in two parts %s (%v), want %s", with, err, c.Digest())
 	}
 }
