@@ -56,7 +56,7 @@ type Plugin struct {
 	Reference      string          `json:"reference"` // <repository>:<tag> in the OCI API
 	SizeBytes      int64           `json:"size_bytes"`
 	Files          int             `json:"files"`
-	Warnings       []string        `json:"warnings"` // of the publish that this answers
+	Warnings       []string        `json:"warnings"`               // of the publish that this answers
 	Recipe         string          `json:"recipe,omitempty"`       // the id of a recipe pack's recipe, as jobs name it
 	RecipeAlias    string          `json:"recipe_alias,omitempty"` // the other spelling, with the owner
 }
