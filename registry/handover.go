@@ -80,7 +80,8 @@ func (s *Service) announceAdmitted(tx Tx, job Job) error {
 }
 
 // announceCancelled tells the targets that may know of a job that it was stopped. One that was never tried need not hear of
-// the job at all; one that may be hearing of it at this moment hears of the end afterwards.
+// the job at all; one that may be hearing of it at this moment hears of the end afterwards. An admission that was given up is
+// withdrawn too: nobody has it tried again, and starts what was stopped.
 func (s *Service) announceCancelled(tx Tx, job Job) error {
 	rows, err := tx.Handovers(HandoverFilter{Job: job.ID, Limit: -1})
 	if err != nil {
@@ -91,7 +92,7 @@ func (s *Service) announceCancelled(tx Tx, job Job) error {
 		if h.Event != EventAdmitted {
 			continue
 		}
-		if h.State == HandoverPending {
+		if h.State == HandoverPending || h.State == HandoverDead {
 			h.State, h.EndedAt = HandoverWithdrawn, s.now()
 			if err := tx.UpdateHandover(h); err != nil {
 				return err

@@ -279,6 +279,34 @@ func TestStopBeforeHandover(t *testing.T) {
 	}
 }
 
+// TestStopAfterGivingUp: an admission that a platform refused for good is never tried again once its job was stopped.
+func TestStopAfterGivingUp(t *testing.T) {
+	p := startPlatform(t)
+	p.status = func(d handover.Document) int {
+		if d.Event == registry.EventAdmitted {
+			return http.StatusUnprocessableEntity
+		}
+		return http.StatusOK
+	}
+	g := startGatehouse(t, withTargets(p.target(t, 1)))
+	job := g.submitted("alice", jobSpec(t, dialect.Forge, "a"))
+	until(t, "given up", func() bool { return len(g.outbox("?state=dead")) == 1 })
+	g.stopAll("alice")
+	g.settledOutbox(t)
+	retry := func(body string) reply {
+		return g.do(call{as: "admin", method: "POST", path: "/api/admin/handover", body: []byte(body)})
+	}
+	retry(`{"id":"`+job+`.admitted.hook"}`).refused(t, "/api/", 409)
+	var again wire.HandoversRetried
+	retry(`{"all":true}`).want(t, 200).into(t, &again)
+	if again.Retried != 0 {
+		t.Errorf("%d admissions of stopped jobs are tried again", again.Retried)
+	}
+	if got := p.events(); !slices.Equal(got, []string{job + ".cancelled.hook"}) {
+		t.Errorf("the platform took %q", got)
+	}
+}
+
 // TestReplicasHandOver has two replicas deliver the jobs of both: each once.
 func TestReplicasHandOver(t *testing.T) {
 	const jobs = 40
