@@ -54,18 +54,18 @@ func (r *reader) volumes(n node) []string {
 // volume reads one entry; white space around the parts is dropped here.
 func (r *reader) volume(n node) (owner, leaf string, ok bool) {
 	text := r.loose(n)
-	if strings.Contains(text, "@") {
+	body, _, versioned := strings.Cut(text, "@")
+	if versioned {
 		r.bad(n, "job.data.volumes.version", "found %.100q, expected <owner>/<name> without a version", text)
-		return "", "", false
 	}
-	parts := split(text)
+	parts := split(body)
 	if len(parts) != 2 {
 		r.bad(n, "job.data.volumes.format", "found %.100q, expected <owner>/<name>", text)
 		return "", "", false
 	}
 	owner, leaf = pyvalue.Strip(parts[0]), pyvalue.Strip(parts[1])
 	ok = r.segment(n, owner, "job.data.volumes.segment")
-	ok = r.segment(n, leaf, "job.data.volumes.segment") && ok
+	ok = r.segment(n, leaf, "job.data.volumes.segment") && ok && !versioned
 	if ok && strings.HasPrefix(text, "/") {
 		r.bad(n, "job.data.volumes.absolute", "found the path %.100q, expected <owner>/<name>", text)
 	}
@@ -80,7 +80,7 @@ func (r *reader) outputDataset(n node) string {
 	}
 	if colon := strings.IndexByte(text, ':'); r.tunePlane() && colon >= 0 && !strings.Contains(text[:colon], "/") {
 		r.bad(n, "job.data.output_dataset.hub", "found the hub prefix %.100q, expected <owner>/<name>@<version> of this platform", text[:colon])
-		return ""
+		text = strings.TrimPrefix(text[colon+1:], "//")
 	}
 	ref, ok := r.reference(n, text, "job.data.output_dataset.format", false)
 	if !ok {

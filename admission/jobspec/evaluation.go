@@ -1,9 +1,11 @@
 package jobspec
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/gatehouse-registry/gatehouse/admission/nearest"
 	"github.com/gatehouse-registry/gatehouse/admission/rule"
 )
 
@@ -75,9 +77,21 @@ func (r *reader) gates(m node, suites bool) {
 	for i, gate := range r.spec.Evaluation.Gates {
 		benchmark, _, _ := strings.Cut(gate.Metric, "/")
 		if suites && !slices.Contains(names, benchmark) {
-			r.bad(metrics[i], "job.evaluation.gate.metric.suite", "found the benchmark %.100q, expected one of the suites (%.200s)", benchmark, strings.Join(names, ", "))
+			r.otherSuite(metrics[i], benchmark, names)
 		}
 	}
+}
+
+// otherSuite says that a gate judges a benchmark that does not run. Where a suite is spelled nearly so, either of the two may
+// be the wrong one.
+func (r *reader) otherSuite(n node, benchmark string, suites []string) {
+	message := fmt.Sprintf("found the benchmark %.100q, expected one of the suites (%.200s)", benchmark, strings.Join(suites, ", "))
+	hint := ""
+	if near := nearest.Word(benchmark, suites); near != "" {
+		message += fmt.Sprintf("; the metric says %.100q and the suite %.100q, one of which is misspelled", benchmark, near)
+		hint = "Write the benchmark's name in the metric and in suites alike, as the catalogue spells it."
+	}
+	r.badWith(n, "job.evaluation.gate.metric.suite", hint, "%s", message)
 }
 
 // gate reads one gate; ok says that its metric could be read.

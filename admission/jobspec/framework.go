@@ -40,10 +40,15 @@ func (r *reader) image(n node) string {
 	text := r.loose(n)
 	shown := WithoutUserinfo(text)
 	repository, sum, pinned := strings.Cut(shown, "@")
+	if strings.ContainsFunc(text, pyvalue.IsSpace) {
+		r.bad(n, "job.framework.image.reference", "found %.100q, expected a reference without white space", shown)
+	}
+	if scheme, rest, ok := strings.Cut(shown, "://"); ok {
+		r.badWith(n, "job.framework.image.reference", "Leave the scheme out: <host>/<repository>:<tag>, or <host>/<repository>@sha256:<64 hex digits>.",
+			"found the address scheme %.40q, expected an image without one, such as %.100q", scheme+"://", rest)
+	}
 	switch {
 	case text == "":
-	case strings.ContainsFunc(text, pyvalue.IsSpace):
-		r.bad(n, "job.framework.image.reference", "found %.100q, expected a reference without white space", shown)
 	case pinned && !isSHA256(sum):
 		r.bad(n, "job.framework.image.reference", "found %.100q after '@', expected sha256: and 64 lower-case hex digits", sum)
 	case repository == "":

@@ -94,7 +94,7 @@ func (r *reader) hubReference(n node, text string, rules hubRules) (HubRef, bool
 		prefix := text[:colon]
 		hub, ok := hubs[strings.ToLower(prefix)]
 		if !hubPrefix.MatchString(prefix) || !ok {
-			r.bad(n, rules.hub, "found the hub %.100q, expected tp, hf or ms", prefix)
+			r.noHub(n, prefix, text, rules)
 			return ref, false
 		}
 		ref.Hub, rest = hub, strings.TrimPrefix(text[colon+1:], "//")
@@ -110,6 +110,19 @@ func (r *reader) hubReference(n node, text string, rules hubRules) (HubRef, bool
 		ok = r.hubRevision(n.part("revision"), ref.Hub, revision, rules.revision) && ok
 	}
 	return ref, ok
+}
+
+// noHub says what is wrong with a text that begins with none of the hubs.
+func (r *reader) noHub(n node, prefix, text string, rules hubRules) {
+	if !strings.Contains(text, "://") {
+		r.bad(n, rules.hub, "found the hub %.100q, expected tp, hf or ms", prefix)
+		return
+	}
+	hint := "Name the dataset: <owner>/<name>@<version> on this platform, hf: or ms: before it on a hub. A file that the job can read by its path goes into path, without dataset."
+	if rules.kind == HubModel {
+		hint = "Name the model: <namespace>/<name> on this platform, hf: or ms: before it on a hub, or a path that the job can read."
+	}
+	r.badWith(n, rules.hub, hint, "found the address %.100q, expected a reference, [<hub>:]<namespace>/<name>[@<revision>]: an address is none", WithoutUserinfo(text))
 }
 
 // hubName reads <namespace>/<name>, or a single part where the hub allows it.

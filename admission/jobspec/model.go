@@ -66,20 +66,18 @@ func (r *reader) positiveValue(n node) *pyvalue.Value {
 	return n.v
 }
 
-// artifact reads run/<id>/<kind>[@...]; the part after '@' is looked at first.
+// artifact reads run/<id>/<kind>[@...]; the part after '@' is looked at first, as the clients do.
 func (r *reader) artifact(n node, text string) *Artifact {
 	body, qualifier, _ := strings.Cut(text, "@")
 	a := &Artifact{}
-	if !r.qualifier(n, a, qualifier) {
-		return nil
-	}
+	whole := r.qualifier(n, a, qualifier)
 	parts := split(body)
 	if len(parts) != 3 || parts[0] != "run" {
 		r.bad(n, "job.model.init_from.format", "found %.100q, expected run/<run id>/<kind>", text)
 		return nil
 	}
 	ok := r.segment(n, parts[1], "job.model.init_from.segment")
-	if !r.segment(n, parts[2], "job.model.init_from.segment") || !ok {
+	if !r.segment(n, parts[2], "job.model.init_from.segment") || !ok || !whole {
 		return nil
 	}
 	a.RunID, a.Kind = pyvalue.Strip(parts[1]), pyvalue.Strip(parts[2])

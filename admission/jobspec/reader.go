@@ -30,10 +30,16 @@ func (r *reader) tunePlane() bool { return r.d == dialect.TunePlane }
 
 // bad files a breach of a rule and reports whether it refuses.
 func (r *reader) bad(n node, id rule.ID, format string, args ...any) bool {
+	return r.badWith(n, id, "", format, args...)
+}
+
+// badWith is bad with a way to mend it that fits better than the rule's own; "" is the rule's own.
+func (r *reader) badWith(n node, id rule.ID, hint, format string, args ...any) bool {
 	if r.full(id) {
 		return r.add(rule.Violation{Rule: id})
 	}
 	v := n.violation(id, fmt.Sprintf(format, args...))
+	v.Hint = hint
 	if v.File = r.opt.File; n.last.form == root && v.Field == "" {
 		v.Field = rootField
 	}

@@ -186,6 +186,12 @@ func TestUnknownFieldNamesNearest(t *testing.T) {
 		{"spec.data.corpus", "only forge/v2 has it", dialect.TunePlane},
 		{"spec.data.taskset", "only tuneplane/v1 has it", dialect.Forge},
 		{"provenance.sdk_version", "this object may hold config_sha, core_version", dialect.TunePlane},
+		{"spec.hyperparameters", "did you mean hyperparams?", dialect.TunePlane},
+		{"resources", "it belongs in spec", dialect.Forge},
+		{"spec.display_name", "it belongs in metadata", dialect.TunePlane},
+		{"metadata.core_version", "it belongs in provenance", dialect.TunePlane},
+		{"spec.series", "it belongs in an entry of spec.resources.pools", dialect.Forge},
+		{"spec.env", "this object may hold data", dialect.TunePlane},
 	}
 	for _, tt := range tests {
 		_, report := Parse(with(smallest(tt.d), tt.path, `"x"`), Options{Dialect: tt.d})

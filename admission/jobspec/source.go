@@ -44,6 +44,7 @@ func (r *reader) expPart(n node, path, part string) bool {
 func (r *reader) exp(n node, text string) string {
 	if strings.HasPrefix(text, "/") {
 		r.bad(n, "job.source.exp.absolute", "found %.100q, expected a path relative to the project", text)
+		r.relativeRest(n, text)
 		return ""
 	}
 	path := strings.TrimRight(text, "/")
@@ -66,4 +67,24 @@ func (r *reader) exp(n node, text string) string {
 		return ""
 	}
 	return path
+}
+
+// relativeRest checks what an absolute path will be once it is relative: what stands below the project's experiments, or
+// else its last part.
+func (r *reader) relativeRest(n node, text string) {
+	path := strings.Trim(text, "/")
+	if len(path) > maxLabel {
+		r.shorter(n, path)
+		return
+	}
+	rest := path[strings.LastIndexByte(path, '/')+1:]
+	if at := strings.LastIndex("/"+path, "/experiments/"); at >= 0 {
+		rest = path[at:]
+	}
+	if rest == "" {
+		return
+	}
+	for part := range strings.SplitSeq(rest, "/") {
+		r.expPart(n, rest, part)
+	}
 }

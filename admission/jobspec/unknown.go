@@ -101,8 +101,8 @@ func (r *reader) unknownKeys() {
 				r.dropped++ // looking for the nearest name is the costly part
 				continue
 			}
-			n := o.node.child(it.Key.Text, it.Key)
-			r.bad(n, "job.unknown_field", "unknown field: %s", r.instead(it.Key.Text, o.sec, names))
+			message, hint := r.instead(it.Key.Text, o.sec, names)
+			r.badWith(o.node.child(it.Key.Text, it.Key), "job.unknown_field", hint, "unknown field: %s", message)
 		}
 	}
 }
@@ -120,13 +120,75 @@ func lookalike(key, meant string) string {
 	return ""
 }
 
-// instead says what could have been meant by an unknown key.
-func (r *reader) instead(key string, sec section, names []string) string {
+// homes are the sections as a person finds them, and the section around each.
+var homes = map[section]struct {
+	name   string
+	parent section
+}{
+	secRoot:         {"the document itself, beside spec", secFree},
+	secMetadata:     {"metadata", secRoot},
+	secSpec:         {"spec", secRoot},
+	secPlugin:       {"an entry of spec.plugins", secSpec},
+	secRecipe:       {"spec.recipe", secSpec},
+	secSource:       {"spec.source", secSpec},
+	secFramework:    {"spec.framework", secSpec},
+	secModel:        {"spec.model", secSpec},
+	secPEFT:         {"spec.model.peft", secModel},
+	secData:         {"spec.data", secSpec},
+	secDataRef:      {"spec.data.train or spec.data.validation", secData},
+	secQuality:      {"spec.data.quality", secData},
+	secResources:    {"spec.resources", secSpec},
+	secPool:         {"an entry of spec.resources.pools", secResources},
+	secLease:        {"an entry of spec.resources.leases", secResources},
+	secLifecycle:    {"spec.lifecycle", secSpec},
+	secEvaluation:   {"spec.evaluation", secSpec},
+	secGate:         {"an entry of spec.evaluation.gates", secEvaluation},
+	secOnCheckpoint: {"spec.evaluation.on_checkpoint", secEvaluation},
+	secProvenance:   {"provenance", secRoot},
+}
+
+// belongs says where a key that a section lacks is known: in the objects around and inside it, or else anywhere. It is ""
+// for a key that is known nowhere, or in so many places that none is likely.
+func (r *reader) belongs(key string, sec section) string {
+	var around, all []string
+	for other := secRoot; other < secFree; other++ {
+		if other == sec || !slices.Contains(keysOf()[r.d][other], key) {
+			continue
+		}
+		all = append(all, homes[other].name)
+		if homes[other].parent == sec || homes[sec].parent == other {
+			around = append(around, homes[other].name)
+		}
+	}
+	if len(around) > 0 {
+		all = around
+	}
+	if len(all) > 3 {
+		return ""
+	}
+	return strings.Join(all, " or ")
+}
+
+// carriedElsewhere are keys that users of other platforms expect to set variables and credentials by.
+var carriedElsewhere = []string{"env", "env_vars", "environment_variables", "secret", "secrets", "credentials", "token", "tokens"}
+
+// instead says what could have been meant by an unknown key, and how to mend it where that is not the rule's usual way.
+func (r *reader) instead(key string, sec section, names []string) (message, hint string) {
 	if slices.Contains(keysOf()[r.d.Other()][sec], key) {
-		return "only " + r.d.Other().Names().JobSpec + " has it; " + r.d.Names().JobSpec + " does not"
+		return "only " + r.d.Other().Names().JobSpec + " has it; " + r.d.Names().JobSpec + " does not", ""
+	}
+	if near := nearest.Mistyped(key, names); near != "" {
+		return "did you mean " + near + "?" + lookalike(key, near), ""
+	}
+	if home := r.belongs(key, sec); home != "" {
+		return "it belongs in " + home, "Move it into " + home + "."
 	}
 	if near := nearest.Word(key, names); near != "" {
-		return "did you mean " + near + "?" + lookalike(key, near)
+		return "did you mean " + near + "?", ""
 	}
-	return "this object may hold " + strings.Join(names, ", ")
+	message = "this object may hold " + strings.Join(names, ", ")
+	if slices.Contains(carriedElsewhere, strings.ToLower(key)) {
+		hint = "Remove it: a JobSpec has no variables and no credentials. The platform gives a job its credentials; settings go into spec.hyperparams or the experiment's config.yaml."
+	}
+	return message, hint
 }

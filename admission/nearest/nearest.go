@@ -1,28 +1,133 @@
-// Package nearest finds the known word that an unknown one was meant to be, so that a refusal can name it.
+// Package nearest finds the known words that an unknown one was meant to be, so that a refusal can name them.
 package nearest
 
-import "strings"
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
 
 // maxWord bounds the words that are compared: a longer one was not mistyped but made up.
 const maxWord = 128
 
-// Word is the known word that differs least from word, case aside; "" when none is near. At most a third of a known
-// word's letters may differ, and at most three.
+// How a word is near to a known one, from what is most likely meant to what is least.
+const (
+	mistyped  = iota // few letters differ
+	holdsPart        // one is some of the parts of the other: every, every_steps
+	holds            // one is a piece of the other
+	begins           // both begin alike and one ends soon after: hyperparameters, hyperparams
+	initials         // the first letters of the known one's parts: lr, learning_rate
+	far
+)
+
+// likeness says how near a known word is: by its kind, then by its cost.
+type likeness struct {
+	word       string
+	kind, cost int
+}
+
+// Word is the known word that is nearest to word, case aside; "" when none is near.
 func Word(word string, known []string) string {
-	if len(word) > maxWord {
-		return ""
+	if near := Words(word, known, 1); len(near) > 0 {
+		return near[0]
 	}
-	best, least := "", 0
+	return ""
+}
+
+// Mistyped is the known word that differs least from word, case aside: at most a third of its letters may differ, and at
+// most three. It is "" when there is none.
+func Mistyped(word string, known []string) string {
+	if near := likes(word, known); len(near) > 0 && near[0].kind == mistyped {
+		return near[0].word
+	}
+	return ""
+}
+
+// Words are at most n known words that are near to word, the nearest first: those that differ in few letters, then those
+// that hold it or are held by it, that begin like it, and that it abbreviates.
+func Words(word string, known []string, n int) []string {
+	near := likes(word, known)
+	words := make([]string, 0, min(n, len(near)))
+	for _, l := range near[:min(n, len(near))] {
+		words = append(words, l.word)
+	}
+	return words
+}
+
+// likes are the known words that are near, the nearest first; equally near ones in the order given.
+func likes(word string, known []string) []likeness {
+	if len(word) > maxWord {
+		return nil
+	}
+	var near []likeness
+	lower := strings.ToLower(strings.TrimSpace(word))
 	for _, k := range known {
 		if len(k) > maxWord {
 			continue
 		}
-		limit := max(1, min(3, len(k)/3))
-		if d := distance(strings.ToLower(word), strings.ToLower(k)); d <= limit && (best == "" || d < least) {
-			best, least = k, d
+		if kind, cost := compare(lower, strings.ToLower(k)); kind < far {
+			near = append(near, likeness{k, kind, cost})
 		}
 	}
-	return best
+	slices.SortStableFunc(near, func(a, b likeness) int {
+		return cmp.Or(a.kind-b.kind, a.cost-b.cost)
+	})
+	return near
+}
+
+// compare says how near two words in lower case are.
+func compare(word, known string) (kind, cost int) {
+	if d := distance(word, known); d <= max(1, min(3, len(known)/3)) {
+		return mistyped, d
+	}
+	short, long := word, known
+	if len(short) > len(long) {
+		short, long = long, short
+	}
+	more := len(long) - len(short)
+	switch at := strings.Index(long, short); {
+	case len(short) < 3:
+	case at >= 0 && edge(long, at) && edge(long, at+len(short)):
+		return holdsPart, more
+	case at >= 0 && len(short) >= 4 && 2*len(short) >= len(long):
+		return holds, more
+	case beginAlike(short, long):
+		return begins, more
+	}
+	if len(word) >= 2 && word == firstLetters(known) {
+		return initials, len(known)
+	}
+	return far, 0
+}
+
+// separators stand between the parts of a word.
+const separators = "_-./ "
+
+// edge reports whether a part of s begins or ends at i.
+func edge(s string, i int) bool {
+	return i == 0 || i == len(s) || strings.IndexByte(separators, s[i]) >= 0 || strings.IndexByte(separators, s[i-1]) >= 0
+}
+
+// beginAlike reports whether all but the last two letters of the shorter word begin the longer one, in the same part.
+func beginAlike(short, long string) bool {
+	same := 0
+	for same < len(short) && short[same] == long[same] {
+		same++
+	}
+	return same >= 5 && len(short)-same <= 2 && !strings.ContainsAny(short[same-1:]+long[same-1:], separators)
+}
+
+// firstLetters are the first letters of a word's parts, "" for a word of one part.
+func firstLetters(s string) string {
+	parts := strings.FieldsFunc(s, func(c rune) bool { return strings.ContainsRune(separators, c) })
+	if len(parts) < 2 {
+		return ""
+	}
+	letters := make([]rune, len(parts))
+	for i, part := range parts {
+		letters[i] = []rune(part)[0]
+	}
+	return string(letters)
 }
 
 // distance counts the insertions, deletions, substitutions and swaps of neighbours between two words.

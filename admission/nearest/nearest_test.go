@@ -1,6 +1,7 @@
 package nearest
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -14,5 +15,28 @@ func TestWord(t *testing.T) {
 		if got := Word(word, known); got != want {
 			t.Errorf("%q is near %q, want %q", word, got, want)
 		}
+	}
+}
+
+func TestNearWithoutBeingMistyped(t *testing.T) {
+	known := []string{"every_steps", "hyperparams", "learning_rate", "lr_decay_steps", "batch_size", "max_num_steps", "verl/tune", "nemo-rl/grpo"}
+	for word, want := range map[string]string{
+		"every": "every_steps", "hyperparameters": "hyperparams", "bs": "batch_size", "learning": "learning_rate",
+		"optimizer.learning_rate": "learning_rate", "tune": "verl/tune", "lr_decay": "lr_decay_steps", "num_steps": "max_num_steps",
+		"nemo-rl/sft": "", "param": "", "e": "", "__": "", "max": "max_num_steps", "unrelated": "",
+	} {
+		if got := Word(word, known); got != want {
+			t.Errorf("%q is near %q, want %q", word, got, want)
+		}
+	}
+	if got := Mistyped("every", known); got != "" {
+		t.Errorf("%q is no mistyped word of %q", "every", got)
+	}
+}
+
+func TestNearestComesFirst(t *testing.T) {
+	got := Words("steps", []string{"every_steps", "max_num_steps", "step", "stepsize_x", "other"}, 3)
+	if want := []string{"step", "every_steps", "max_num_steps"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
