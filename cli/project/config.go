@@ -146,7 +146,7 @@ func (r *resolver) find(b base, chain []string) (string, error) {
 		return "", b.fault("Make the chain of bases shorter.", "lies more than %d files deep", MaxConfigDepth)
 	}
 	abs := r.p.locate(b.file, b.value.Text)
-	if ext := filepath.Ext(abs); ext != ".yaml" && ext != ".yml" {
+	if ext := suffix(abs); ext != ".yaml" && ext != ".yml" {
 		abs = strings.TrimSuffix(abs, ext) + ".yaml"
 	}
 	rel, ok := r.p.below(abs)
@@ -168,6 +168,16 @@ func (r *resolver) find(b base, chain []string) (string, error) {
 		}
 	}
 	return rel, nil
+}
+
+// suffix is what the clients take for the suffix of a path: unlike filepath.Ext, neither a dot at the beginning of the last
+// element nor one at its end makes one.
+func suffix(path string) string {
+	name := filepath.Base(path)
+	if i := strings.LastIndexByte(name, '.'); 0 < i && i < len(name)-1 {
+		return name[i:]
+	}
+	return ""
 }
 
 // locate is the absolute path that a name in a file stands for, links resolved as far as there are files.

@@ -70,6 +70,7 @@ func (p *Project) loadYAML(path string) (doc *pyvalue.Value, size int, err error
 	}
 	doc, report := pyyaml.Load(src, pyyaml.Options{MaxDepth: limit.YAMLClientDepth})
 	if doc == nil {
+		report.ClientsFirst() // an anchor, which is allowed here, is not what is wrong
 		return nil, 0, faultOf(path, report.Violations[0])
 	}
 	return doc, len(src), nil
