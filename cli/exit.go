@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/gatehouse-registry/gatehouse/admission/lock"
 	"github.com/gatehouse-registry/gatehouse/admission/rule"
@@ -136,9 +137,13 @@ func writeErrorJSON(w io.Writer, err error, decision *rule.Decision) {
 
 // printDecision shows a gate's answer to a person: every violation with its fix, then the warnings.
 func printDecision(env *Env, d rule.Decision) {
-	what := printable(d.Subject.Name + " " + d.Subject.Version)
 	if !d.Allowed {
-		fmt.Fprintf(env.Err, "%s %s\n", env.paint(red, "sf: refused by the "+printable(string(d.Gate))+" gate:"), what)
+		gate := "sf: refused by the " + printable(string(d.Gate)) + " gate"
+		if what := printable(strings.TrimSpace(d.Subject.Name + " " + d.Subject.Version)); what != "" {
+			fmt.Fprintf(env.Err, "%s %s\n", env.paint(red, gate+":"), what)
+		} else { // its name could not be read
+			fmt.Fprintln(env.Err, env.paint(red, gate))
+		}
 	}
 	for _, v := range d.Violations {
 		printViolation(env, red, "violation", v)

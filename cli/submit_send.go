@@ -277,22 +277,48 @@ func (a app) submitDocument(ctx context.Context, f submitFlags) error {
 	if err != nil {
 		return err
 	}
+	name := filepath.Base(f.jobspec)
 	if f.dry {
 		d, err := c.DryRun(ctx, src)
 		if err != nil {
 			return err
 		}
+		ofFile(&d, name)
 		return a.printDecision(d)
 	}
 	if f.pkg == "" {
 		job, err := c.Submit(ctx, src)
 		if err != nil {
-			return err
+			return refusalOf(err, func(d *rule.Decision) { ofFile(d, name) })
 		}
 		return a.finish(ctx, c, job, f)
 	}
-	spec, report := jobspec.Parse(src, jobspec.Options{File: f.jobspec})
-	decision := report.Decide(rule.Submission, rule.Subject{Name: f.jobspec, Dialect: report.Dialect}, nil)
+	return a.submitPackage(ctx, c, src, f)
+}
+
+// ofFile names the file in a server's decision about the document that was sent from it: the server knows the places in the
+// document and not its name. What is said of something else than the document has no place. A nil decision is left alone.
+func ofFile(d *rule.Decision, name string) {
+	if d == nil {
+		return
+	}
+	for _, list := range [][]rule.Violation{d.Violations, d.Warnings} {
+		for i := range list {
+			if v := &list[i]; v.File == "" && v.Line > 0 {
+				v.File = name
+			}
+		}
+	}
+	if d.Subject.Name == "" {
+		d.Subject.Name = name
+	}
+}
+
+// submitPackage submits a JobSpec with its package, as the dialect's client does.
+func (a app) submitPackage(ctx context.Context, c *client.Client, src []byte, f submitFlags) error {
+	name := filepath.Base(f.jobspec)
+	spec, report := jobspec.Parse(src, jobspec.Options{File: name})
+	decision := report.Decide(rule.Submission, rule.Subject{Name: name, Dialect: report.Dialect}, nil)
 	if err := decision.Err(); err != nil {
 		return err
 	}
@@ -314,7 +340,36 @@ func (a app) submitDocument(ctx context.Context, f submitFlags) error {
 	}
 	p := spec.Provenance
 	meta := jobbuild.Meta{Exp: spec.Source.Exp, GitCommit: p.GitCommit, GitDirty: p.GitDirty, ConfigSHA: p.ConfigSHA, Project: spec.Metadata.Project}
-	return a.send(ctx, c.For(spec.Dialect, f.release), outgoing{spec.Dialect, compact.Bytes(), meta, pkg}, f)
+	err = a.send(ctx, c.For(spec.Dialect, f.release), outgoing{spec.Dialect, compact.Bytes(), meta, pkg}, f)
+	return refusalOf(err, func(d *rule.Decision) {
+		placeIn(d, spec)
+		ofFile(d, name)
+	})
+}
+
+// refusalOf changes the decision that an error carries, if it carries one, and gives the error back.
+func refusalOf(err error, change func(*rule.Decision)) error {
+	d := registry.DecisionOf(err)
+	if d == nil {
+		return err
+	}
+	change(d)
+	if e, ok := errors.AsType[*registry.Error](err); ok {
+		e.Detail = *d // d may be of a copy
+	}
+	return err
+}
+
+// placeIn gives a decision about the compacted form of a document the places in the document itself.
+func placeIn(d *rule.Decision, spec *jobspec.Spec) {
+	for _, list := range [][]rule.Violation{d.Violations, d.Warnings} {
+		for i := range list {
+			if v := &list[i]; v.Line > 0 {
+				p := spec.Place(v.Field)
+				v.Line, v.Column = p.Line, p.Column
+			}
+		}
+	}
 }
 
 // packageFrom is the package in a file.

@@ -2,7 +2,9 @@ package catalogue
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -172,5 +174,26 @@ func TestBuiltinParameterVersions(t *testing.T) {
 	}
 	if seen == 0 {
 		t.Error("no parameter names its versions: the test tests nothing")
+	}
+}
+
+// TestUnknownParameterNamesWhatWasMeant holds a refusal to the words that users of other tools write.
+func TestUnknownParameterNamesWhatWasMeant(t *testing.T) {
+	c := newest(t, dialect.Forge)
+	e, ok := c.Lookup("nemo-rl/grpo")
+	if !ok {
+		t.Fatal("no nemo-rl/grpo")
+	}
+	for key, meant := range map[string]string{
+		"lr": "learning_rate", "optimizer.lr": "learning_rate", "learning_rat": "learning_rate", "grpo.max_num_steps": "max_num_steps",
+	} {
+		_, found := e.Hyperparams(value(t, `{"`+key+`":1}`), "0.7.0")
+		want := fmt.Sprintf("found %q (did you mean %s", key, meant)
+		if len(found) == 1 && found[0].Rule == "job.hyperparams.path_key" {
+			continue // a path of exactly one parameter is taken
+		}
+		if len(found) != 1 || !strings.HasPrefix(found[0].Message, want) || !strings.Contains(found[0].Message, fmt.Sprintf("which are %q", meant)) {
+			t.Errorf("%s: %v, want %q", key, found, want)
+		}
 	}
 }

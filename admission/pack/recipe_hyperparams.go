@@ -35,7 +35,7 @@ func (r *Recipe) CheckHyperparams(given *pyvalue.Value, frameworkVersion string)
 		return filled, report
 	}
 	if unknown := r.unknownParams(given); len(unknown) > 0 {
-		add(hyperparamsField, r.firstUnknown(given), "found %s, expected parameters of the recipe %s, which are %s%s", quoteList(unknown), r.ID(), quoteList(r.Params.Names()), perhaps(unknown, r.Params.Names()))
+		add(hyperparamsField, r.firstUnknown(given), "%s", r.unknownMessage(unknown))
 	}
 	for name, p := range r.Params.All() {
 		field, v := pathOf(hyperparamsField, name), given.Get(name)
@@ -82,18 +82,75 @@ func (r *Recipe) firstUnknown(given *pyvalue.Value) *pyvalue.Value {
 	return given
 }
 
-// perhaps says which known names the first few unknown ones were probably meant to be.
-func perhaps(unknown, known []string) string {
-	var hints []string
-	for _, name := range unknown[:min(len(unknown), 8)] {
-		if word := nearest.Word(name, known); word != "" {
-			hints = append(hints, fmt.Sprintf("%s for %.100q", word, name))
+// maxNear is how many parameters a message names for an unknown one.
+const maxNear = 2
+
+// NearParams are parameters that an unknown name was probably meant to be, the most likely first: those that the recipe keeps
+// where the name's last part says, as learning_rate at policy.optimizer.kwargs.lr is meant by lr, then those of a like name.
+func (r *Recipe) NearParams(unknown string) []string {
+	wanted := lastPart(unknown)
+	var at, below []string
+	for name, p := range r.Params.All() {
+		switch {
+		case p.Path == unknown:
+			at = append(at, name)
+		case p.liesAt(wanted):
+			below = append(below, name)
 		}
 	}
-	if hints == nil {
-		return ""
+	known := r.Params.Names()
+	near := slices.Concat(at, below, nearest.Words(unknown, known, maxNear), nearest.Words(wanted, known, maxNear))
+	return firstOfEach(near, maxNear)
+}
+
+// firstOfEach are the first n different names.
+func firstOfEach(names []string, n int) []string {
+	var list []string
+	for _, name := range names {
+		if len(list) < n && !slices.Contains(list, name) {
+			list = append(list, name)
+		}
 	}
-	return "; perhaps " + strings.Join(hints, ", ")
+	return list
+}
+
+// liesAt reports whether the parameter is kept under a key of that name.
+func (p *Param) liesAt(key string) bool {
+	return key != "" && (strings.EqualFold(lastPart(p.Path), key) || p.movesTo(key))
+}
+
+// movesTo reports whether a framework version keeps the parameter under a key of that name.
+func (p *Param) movesTo(key string) bool {
+	return slices.ContainsFunc(p.PathOverrides, func(o [2]string) bool { return strings.EqualFold(lastPart(o[1]), key) })
+}
+
+// lastPart is what follows the last dot of a path.
+func lastPart(path string) string { return path[strings.LastIndexByte(path, '.')+1:] }
+
+// maxGuessed is for how many unknown names a message looks for the ones that were meant.
+const maxGuessed = 8
+
+// unknownMessage tells of names that the recipe doesn't declare: each with what was probably meant, then what there is, the
+// likely ones first.
+func (r *Recipe) unknownMessage(unknown []string) string {
+	var likely, shown []string
+	for i, name := range unknown[:min(len(unknown), maxListed)] {
+		text := fmt.Sprintf("%.100q", name)
+		if i < maxGuessed {
+			if near := r.NearParams(name); len(near) > 0 {
+				likely = append(likely, near...)
+				text += " (did you mean " + strings.Join(near, " or ") + "?)"
+			}
+		}
+		shown = append(shown, text)
+	}
+	more := ""
+	if n := len(unknown) - len(shown); n > 0 {
+		more = fmt.Sprintf(" and %d more", n)
+	}
+	known := r.Params.Names()
+	known = firstOfEach(append(likely, known...), len(known))
+	return fmt.Sprintf("found %s%s, expected parameters of the recipe %s, which are %s", strings.Join(shown, ", "), more, r.ID(), quoteList(known))
 }
 
 // check says what is wrong with a value of the parameter, "" when nothing is.

@@ -9,7 +9,6 @@ import (
 	"github.com/gatehouse-registry/gatehouse/admission/dialect"
 	"github.com/gatehouse-registry/gatehouse/admission/jobspec"
 	"github.com/gatehouse-registry/gatehouse/admission/name"
-	"github.com/gatehouse-registry/gatehouse/admission/nearest"
 	"github.com/gatehouse-registry/gatehouse/admission/pack"
 	"github.com/gatehouse-registry/gatehouse/admission/pyvalue"
 )
@@ -206,12 +205,10 @@ func (b *builder) meant(given *pyvalue.Value) {
 }
 
 func (b *builder) parameterFor(key string) string {
-	for name, p := range b.in.Recipe.Params.All() {
-		if p.Path == key {
-			return name
-		}
+	if near := (&pack.Recipe{Params: *b.in.Recipe.Params}).NearParams(key); len(near) > 0 {
+		return near[0]
 	}
-	return nearest.Word(key, b.in.Recipe.Params.Names())
+	return ""
 }
 
 // printable shortens a text for a hint.
