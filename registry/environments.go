@@ -97,20 +97,23 @@ func checkRunner(address, version string) error {
 
 func isControl(r rune) bool { return r < 0x20 || r == 0x7F }
 
-// BeatRunner records a sign of life, which the runner's own credential allows and no account's. Errors: Unauthorized,
-// Invalid.
+// BeatRunner records a sign of life, which the runner's own credential allows and no account's: as long as whoever registered
+// it is not locked out, since a runner says where jobs go. Errors: Unauthorized, Invalid.
 func (s *Service) BeatRunner(ctx context.Context, id, credential, address, runnerVersion string) (Runner, error) {
-	refused := &Error{Code: Unauthorized, Message: "the runner is not registered, or the credential is not its own: register it again"}
+	refused := &Error{Code: Unauthorized, Message: "the runner is not registered, or not by an account that may still act, or the credential is not its own: register it again"}
 	var r Runner
+	var out bool
 	err := s.meta.View(ctx, func(tx Tx) (err error) {
-		r, err = tx.Runner(id)
+		if r, err = tx.Runner(id); err == nil {
+			out, err = s.lockedOut(tx, r.CreatedBy)
+		}
 		return err
 	})
 	hash := auth.HashSecret(credential)
 	switch {
 	case err != nil && CodeOf(err) != NotFound:
 		return r, err
-	case err != nil || subtle.ConstantTimeCompare(hash[:], r.CredentialHash[:]) != 1:
+	case err != nil || out || subtle.ConstantTimeCompare(hash[:], r.CredentialHash[:]) != 1:
 		return r, refused
 	}
 	if address == "" {

@@ -75,10 +75,15 @@ func (s *Service) jobBounds(tx Tx, account string) (admission.Quota, error) {
 	return s.held(tx, account, q)
 }
 
+// accountBounds is what bounds an account's jobs. One that was locked out after its request began has none: its package may
+// have been hours on the way. Errors: Unauthorized.
 func accountBounds(tx Tx, account string) (admission.Quota, error) {
 	a, err := tx.Account(account)
 	if err != nil {
 		return admission.Quota{}, err
+	}
+	if a.Disabled {
+		return admission.Quota{}, errSecret
 	}
 	q, err := ParseJobQuota(a.Quota)
 	if err != nil {

@@ -147,6 +147,31 @@ func TestNoGPUIsSpentTwice(t *testing.T) {
 	})
 }
 
+// TestLockedOutMidway disables an account, on the one replica or the other, while the package of its job is on the way: the job is
+// not stored, whether or not the account has a quota.
+func TestLockedOutMidway(t *testing.T) {
+	t.Parallel()
+	everyJobEngine(t, registry.DefaultSettings(), plainDeps, func(t *testing.T, w *jobWorld) {
+		for _, quota := range []string{`{}`, `{"max_concurrent_gpus":64}`} {
+			for i, s := range w.replicas {
+				w.quota(quota)
+				disable := func(disabled bool) {
+					_, err := s.SetDisabled(context.Background(), root, "alice", disabled)
+					w.must("disable", err)
+				}
+				_, err := w.submit(w.replicas[0], alice, forgeJob(8), &hook{func() { disable(true) }})
+				if registry.CodeOf(err) != registry.Unauthorized {
+					t.Errorf("quota %s, replica %d: %v", quota, i, err)
+				}
+				disable(false)
+				if _, jobs := w.inUse(); jobs != 0 {
+					t.Errorf("quota %s, replica %d: %d jobs", quota, i, jobs)
+				}
+			}
+		}
+	})
+}
+
 // TestQuotaInBothOrders: the gate has admitted a submission, and before it is stored another takes the last of the quota, on
 // the one replica or the other. The first is refused after all.
 func TestQuotaInBothOrders(t *testing.T) {

@@ -166,6 +166,22 @@ func (s *Service) principal(tx Tx, account, credential string) (signedIn, error)
 	return s.robotPrincipal(tx, in)
 }
 
+// lockedOut reports whether an account does nothing here any more: it is gone or disabled, and of a robot, its owner is or its
+// time is over.
+func (s *Service) lockedOut(tx Tx, account string) (bool, error) {
+	a, err := tx.Account(account)
+	if err == nil && a.Disabled {
+		err = ErrNotFound
+	}
+	if err == nil && isRobot(account) {
+		_, err = s.robotPrincipal(tx, signedIn{principal: auth.Principal{Account: account}})
+	}
+	if errors.Is(err, ErrNotFound) {
+		return true, nil
+	}
+	return false, err
+}
+
 // past reports whether a time of expiry is over; the zero time never is.
 func (s *Service) past(t time.Time) bool { return !t.IsZero() && s.now().After(t) }
 

@@ -85,6 +85,13 @@ func TestRunners(t *testing.T) {
 	if l := list(); l[0].Address != "https://other:1" {
 		t.Errorf("after a beat: %+v", l)
 	}
+	disable := func(word string) {
+		g.do(call{as: "admin", method: http.MethodPatch, path: "/api/admin/users/alice/disabled?disabled=" + word}).want(t, http.StatusOK)
+	}
+	disable("true")
+	beat(r.ID, r.Credential).want(t, http.StatusUnauthorized)
+	disable("false")
+	beat(r.ID, r.Credential).want(t, http.StatusOK)
 	for _, address := range []string{"", "box:80", "ftp://box", "http://", "http://u:p@box", "http://0.0.0.0:80", "http://169.254.1.1", "http://box/\n", "http://box?x", strings.Repeat("http://a", 100)} {
 		in.Address = address
 		g.send("alice", http.MethodPost, path, in).want(t, http.StatusUnprocessableEntity)
