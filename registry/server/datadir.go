@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/gatehouse-registry/gatehouse/internal/durable"
 )
@@ -23,6 +24,12 @@ const (
 	AddressFile    = "address"     // the address that a running server answers at
 )
 
+// How long a start waits for a lock: a child that a killed server was about to start holds it until it is started.
+const (
+	lockWait  = 3 * time.Second
+	lockPause = 20 * time.Millisecond
+)
+
 // lockData makes the data directory and takes it for this process. The lock ends with the process, however it ends.
 func lockData(dir string) (release func() error, err error) {
 	if err := errors.Join(os.MkdirAll(dir, 0o700), checkRestored(dir)); err != nil {
@@ -32,14 +39,18 @@ func lockData(dir string) (release func() error, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		f.Close()
-		if errors.Is(err, syscall.EWOULDBLOCK) {
+	for start := time.Now(); ; time.Sleep(lockPause) {
+		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		switch {
+		case err == nil:
+			return f.Close, nil
+		case !errors.Is(err, syscall.EWOULDBLOCK):
+			return nil, errors.Join(fmt.Errorf("lock %s: %w", dir, err), f.Close())
+		case time.Since(start) > lockWait:
+			f.Close()
 			return nil, fmt.Errorf("data directory %s is in use by another server", dir)
 		}
-		return nil, fmt.Errorf("lock %s: %w", dir, err)
 	}
-	return f.Close, nil
 }
 
 // saveSecret keeps the administrator's first token. What an interrupted first start left is used again.
