@@ -23,8 +23,8 @@ const (
 
 // Command delivers by running a program of the administrator's: its arguments are fixed, no shell reads them, and nothing of
 // a job is among them. It runs in a folder of its own with the files of a job, gets the Document on its standard input, and of
-// the environment the path and what Variables lists. Its whole process group is killed when it takes too long, and when it has
-// ended and something that it started still holds its output.
+// the environment the path and what Variables lists. Its whole process group is killed when it takes too long or fails, and when it has
+// ended well and something that it started still holds its output: what is tried again leaves nothing running.
 type Command struct {
 	Args    []string // the program's path and its arguments
 	Folder  string   // where folders for runs are made
@@ -64,10 +64,12 @@ func (c Command) Deliver(ctx context.Context, m registry.HandoverMessage) (err e
 		return err
 	}
 	err = cmd.Wait()
-	if errors.Is(err, exec.ErrWaitDelay) { // it ended well, and something that it started still holds its output
-		err = nil
+	if err != nil {
+		if errors.Is(err, exec.ErrWaitDelay) { // it ended well, and something that it started still holds its output
+			err = nil
+		}
 		if kill := killGroup(cmd.Process.Pid); kill != nil && !errors.Is(kill, os.ErrProcessDone) {
-			err = kill
+			err = errors.Join(err, kill)
 		}
 	}
 	return verdict(ctx, err, said.String())

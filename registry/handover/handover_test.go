@@ -71,7 +71,7 @@ func TestWebhook(t *testing.T) {
 		t.Fatal(err)
 	}
 	var bodies [][]byte
-	status, after := http.StatusNoContent, ""
+	status, after, why := http.StatusNoContent, "", "why"
 	platform := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
@@ -85,7 +85,7 @@ func TestWebhook(t *testing.T) {
 		bodies = append(bodies, body)
 		w.Header().Set("Retry-After", after)
 		w.WriteHeader(status)
-		io.WriteString(w, "why")
+		io.WriteString(w, why)
 	}))
 	defer platform.Close()
 	to, err := handover.NewWebhook(webhook.Target{URL: platform.URL, Secret: secret, Timeout: 5 * time.Second}, base)
@@ -109,6 +109,14 @@ func TestWebhook(t *testing.T) {
 		}
 		if e, ok := errors.AsType[*registry.Error](err); !refused && (!ok || e.RetryAfter != 2*time.Minute) {
 			t.Errorf("status %d: error %#v", s, err)
+		}
+	}
+	why = strings.Repeat("so much to say", 10_000)
+	for s, want := range map[int]bool{200: true, 422: false} {
+		status, after = s, ""
+		err := to.Deliver(t.Context(), m)
+		if _, refused := errors.AsType[*registry.RefusedHandover](err); (err == nil) != want || refused == want {
+			t.Errorf("status %d with a long answer: %v", s, err)
 		}
 	}
 	for _, b := range bodies {
@@ -244,6 +252,8 @@ func TestCommandIsKilled(t *testing.T) {
 	for what, text := range map[string]string{
 		"too long":         `sleep 300 & echo $! > "$1"/pid; wait`,
 		"left a child":     `sleep 300 & echo $! > "$1"/pid`,
+		"failed":           `sleep 300 & echo $! > "$1"/pid; exit 1`,
+		"failed silently":  `sleep 300 >/dev/null 2>&1 & echo $! > "$1"/pid; exit 65`,
 		"deaf to the term": `trap "" TERM HUP; sleep 300 & echo $! > "$1"/pid; wait`,
 	} {
 		t.Run(what, func(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 	"github.com/gatehouse-registry/gatehouse/registry/webhook"
 )
 
-// maxAnswer is how many bytes of a platform's answer are read.
-const maxAnswer = 64 << 10
+// maxAnswer is how many bytes of a platform's answer are read: it is shown to people. Only its status says anything to us.
+const maxAnswer = 4 << 10
 
 // Webhook delivers by a signed request.
 type Webhook struct {
@@ -21,7 +21,7 @@ type Webhook struct {
 
 // NewWebhook makes the deliverer to a target. base is the registry's public address.
 func NewWebhook(t webhook.Target, base string) (*Webhook, error) {
-	t.MaxAnswer = maxAnswer
+	t.MaxAnswer, t.StatusOnly = maxAnswer, true
 	client, err := webhook.New(t)
 	return &Webhook{client, base}, err
 }

@@ -31,6 +31,7 @@ type Target struct {
 	CAFile       string        // PEM of the authorities that are trusted in place of the system's; "": the system's
 	Timeout      time.Duration // of a whole exchange; 0 is DefaultTimeout
 	MaxAnswer    int64         // bytes of an answer's body; 0 is DefaultMaxAnswer
+	StatusOnly   bool          // an answer is its status: of a body that is longer, late or broken off counts what came
 }
 
 // Check says what is wrong with a target, without opening its files.
@@ -132,7 +133,7 @@ type Answer struct {
 func (a Answer) OK() bool { return a.Status >= 200 && a.Status < 300 }
 
 // Post sends a body under an id, which is the same whenever the same thing is sent again. It fails when there is no whole
-// answer in time; any status, a redirect's too, is an answer. The error names neither the address's path nor the secret.
+// answer in time, or no status where Target.StatusOnly asks for no more; any status, a redirect's too, is an answer. The error names neither the address's path nor the secret.
 func (c *Client) Post(ctx context.Context, id, contentType string, body []byte) (Answer, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.target.URL, bytes.NewReader(body))
 	if err != nil {
@@ -151,10 +152,13 @@ func (c *Client) Post(ctx context.Context, id, contentType string, body []byte) 
 	}
 	defer res.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(res.Body, c.target.MaxAnswer+1))
-	if err != nil {
+	switch tooLong := int64(len(text)) > c.target.MaxAnswer; {
+	case c.target.StatusOnly && tooLong:
+		text = text[:c.target.MaxAnswer]
+	case c.target.StatusOnly:
+	case err != nil:
 		return Answer{}, c.failed(err)
-	}
-	if int64(len(text)) > c.target.MaxAnswer {
+	case tooLong:
 		return Answer{}, fmt.Errorf("%s answered more than %d bytes", c.Host(), c.target.MaxAnswer)
 	}
 	return Answer{Status: res.StatusCode, Body: text, RetryAfter: c.retryAfter(res.Header.Get("Retry-After"))}, nil

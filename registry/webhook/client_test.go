@@ -169,6 +169,17 @@ func TestFaultsOfTheOtherSide(t *testing.T) {
 	if a, err := post("/later"); err != nil || a.Status != http.StatusServiceUnavailable || a.RetryAfter != maxRetryAfter {
 		t.Errorf("later: %+v, %v", a, err)
 	}
+	statusOf := func(path string) (Answer, error) {
+		return newClient(t, Target{URL: srv.URL + path, Timeout: 100 * time.Millisecond, MaxAnswer: 4096, StatusOnly: true}).Post(context.Background(), "x", "text/plain", nil)
+	}
+	for path, bytes := range map[string]int{"/drips": 0, "/huge": 4096, "/cut": len("short")} {
+		if a, err := statusOf(path); err != nil || !a.OK() || len(a.Body) != bytes {
+			t.Errorf("the status of %s: %d with %d bytes, %v", path, a.Status, len(a.Body), err)
+		}
+	}
+	if _, err := statusOf("/silent"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("no status at all: %v", err)
+	}
 	gone := newClient(t, Target{URL: "http://127.0.0.1:1/secret-path?token=hunter2"})
 	if _, err := gone.Post(context.Background(), "x", "text/plain", nil); err == nil || strings.Contains(err.Error(), "secret-path") || strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("nobody listens: %v", err)
