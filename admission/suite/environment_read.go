@@ -196,7 +196,7 @@ func (r *manifestReader) imagePort() {
 	case v.Kind != pyvalue.Int && v.Kind != pyvalue.Str, !ok:
 		r.fault("environment.image_port", "image_port", v, "found %s, expected a port number", found(v))
 	case !n.IsInt64() || n.Int64() < 1 || n.Int64() > 65535:
-		r.fault("environment.image_port", "image_port", v, "found %.40s, expected 1 to 65535", n)
+		r.fault("environment.image_port", "image_port", v, "found %.40s, expected 1 to 65535", n.String())
 	default:
 		r.out.ImagePort = n.Int64()
 	}

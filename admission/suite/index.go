@@ -95,10 +95,10 @@ func indexRow(r *findings, i int, row *pyvalue.Value) (File, bool) {
 	name, size, sum := row.Get("name"), row.Get("size"), row.Get("sha256")
 	switch {
 	case !isMap(row), name == nil || name.Kind != pyvalue.Str, size == nil || size.Kind != pyvalue.Int, sum == nil || sum.Kind != pyvalue.Str:
-		r.fault("suite.index", field, row, "found %s, expected an object {name, size, sha256}", found(row))
+		r.fault("suite.index", field, row, "found %s, expected an object of name (a text), size (a whole number) and sha256 (a text)", found(row))
 		return File{}, false
 	case size.Int.Sign() < 0 || !size.Int.IsInt64() || size.Int.Int64() > maxListedSize:
-		r.fault("suite.index", field+".size", size, "found the size %.40s", size.Int)
+		r.fault("suite.index", field+".size", size, "found the size %.40s", size.Int.String())
 		return File{}, false
 	case name.Text == IndexFile:
 		r.fault("suite.index", field+".name", name, "the index lists itself")

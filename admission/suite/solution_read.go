@@ -180,7 +180,7 @@ func (r *solutionReader) sampleMin(v *pyvalue.Value) {
 	case !ok:
 		r.fault("solution.acceptance.sample_min", field, v, "found %s, expected a whole number", found(v))
 	case n.Sign() < 0:
-		r.fault("solution.acceptance.sample_min", field, v, "found %.40s, expected 0 or more", n)
+		r.fault("solution.acceptance.sample_min", field, v, "found %.40s, expected 0 or more", n.String())
 	case n.Sign() > 0:
 		r.out.Acceptance.SampleMin = n
 	}

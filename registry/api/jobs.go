@@ -3,6 +3,7 @@ package api
 import (
 	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
 	"strconv"
 	"strings"
@@ -36,13 +37,14 @@ type metadata struct {
 // keyHeader makes a submission that is sent again the job that it was the first time. The real clients do not send it.
 const keyHeader = "Idempotency-Key"
 
-// withoutSpec is what is kept of metadata: everything that was sent but the spec, which is stored by itself.
+// withoutSpec is what is kept of metadata: everything that was sent but the spec, in whichever case it was read, which is stored
+// by itself.
 func withoutSpec(raw []byte) (json.RawMessage, error) {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &members); err != nil {
 		return nil, err
 	}
-	delete(members, "spec")
+	maps.DeleteFunc(members, func(name string, _ json.RawMessage) bool { return strings.EqualFold(name, "spec") })
 	return json.Marshal(members)
 }
 

@@ -168,6 +168,28 @@ func TestResolverAnswersForThePlatform(t *testing.T) {
 	}
 }
 
+// TestResolverLetsNobodyIn: what is held here for others stays theirs, whatever the platform says of it; what is held here at all
+// the platform is not asked about.
+func TestResolverLetsNobodyIn(t *testing.T) {
+	p := startAnswering(t)
+	g := startGatehouse(t, p.asking(t, ""))
+	for name, public := range map[string]bool{"hidden": false, "open": true} {
+		pushing{g: g, as: "bob", kind: "environment", name: name, version: "v1", public: public}.all(shop)
+	}
+	for text, want := range map[string]bool{
+		"bob/hidden": false, "bob/hidden@v1": false, "bob/hidden@v9": false, "bob/Hidden@v1": false, "bob/open@v1": true, "bob/open@v9": false, "bob/elsewhere@v1": true,
+	} {
+		p.set(text, "resolved")
+		d, _ := g.dryRun(t, withRefs(t, dialect.Forge, fmt.Sprintf(`"data":{"environment":%q}`, text)))
+		if d.Allowed != want {
+			t.Errorf("%s: allowed %v: %v", text, d.Allowed, d.Violations)
+		}
+	}
+	if diff := cmp.Diff([][]string{{"alice", "environment bob/elsewhere@v1"}}, p.requests()); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // TestTooManyReferences: a job that names thousands of things is not asked about.
 func TestTooManyReferences(t *testing.T) {
 	p := startAnswering(t)

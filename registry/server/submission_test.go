@@ -164,6 +164,23 @@ func TestForgeHeader(t *testing.T) {
 	}
 }
 
+// TestMetaHoldsNoSpec: whichever case the member has that the spec was read from, what is kept beside the stored spec holds no
+// other copy of it.
+func TestMetaHoldsNoSpec(t *testing.T) {
+	g := startGatehouse(t)
+	spec := jobSpec(t, dialect.Forge, "a")
+	for _, name := range []string{"spec", "SPEC", `\u017fpec`} {
+		var job wire.Submitted
+		meta := `{"` + name + `":` + spec + `,"git":"0123"}`
+		g.do(call{as: "alice", method: "POST", path: "/api/jobs", body: []byte(jobPackage(t, "a")), header: map[string]string{"X-Forge-Meta": meta}}).want(t, 200).into(t, &job)
+		var row wire.Job
+		g.get("alice", "/api/jobs/"+job.RunID).want(t, 200).into(t, &row)
+		if string(row.Meta) != `{"git":"0123"}` {
+			t.Errorf("%s: kept %s", name, row.Meta)
+		}
+	}
+}
+
 // TestReceipt verifies what an admitted job gets, offline (design.md 3).
 func TestReceipt(t *testing.T) {
 	g := startGatehouse(t)
