@@ -36,6 +36,8 @@ type SubmissionInput struct {
 	// Resolve answers for what the registry does not hold. Nil holds nothing. It must not block: whoever calls the gate
 	// has looked everything up before.
 	Resolve func(jobspec.Reference) Resolution
+	// Advise helps to mend a triple that the job can't use; it is asked about nothing else. Nil knows nothing.
+	Advise func(jobspec.Plugin) PluginAdvice
 	// RefuseUnchecked lists the kinds of references that are refused when nothing could check them.
 	RefuseUnchecked []jobspec.RefKind
 }
@@ -164,13 +166,13 @@ type catalogueFind struct {
 	ok bool
 }
 
-// add files a breach at a field of the document.
-func (g *submissionGate) add(id RuleID, field, format string, args ...any) {
-	g.file(Violation{Rule: id, Field: field, Message: fmt.Sprintf(format, args...)})
+// add files a breach at a field of the document, and reports whether it refuses.
+func (g *submissionGate) add(id RuleID, field, format string, args ...any) bool {
+	return g.file(Violation{Rule: id, Field: field, Message: fmt.Sprintf(format, args...)})
 }
 
-// file adds a violation, with the place of its field in the document.
-func (g *submissionGate) file(v Violation) {
+// file adds a violation, with the place of its field in the document, and reports whether it refuses.
+func (g *submissionGate) file(v Violation) bool {
 	if p := g.in.Spec.Place(v.Field); v.Field != "" {
 		v.Pointer = p.Pointer
 		if v.Line == 0 {
@@ -178,7 +180,12 @@ func (g *submissionGate) file(v Violation) {
 		}
 	}
 	v.File = g.in.File
-	g.report.Add(v)
+	return g.report.Add(v)
+}
+
+// refused reports whether a rule was broken at a field, so that what follows from it need not be said.
+func (g *submissionGate) refused(id RuleID, field string) bool {
+	return slices.ContainsFunc(g.report.Violations, func(v Violation) bool { return v.Rule == id && v.Field == field })
 }
 
 // addBeside files a breach of what the request says beside the document.

@@ -44,6 +44,7 @@ func (g *submissionGate) allowedProfiles(names []string) {
 		field := fmt.Sprintf("spec.resources.pools[%d].series", i)
 		switch {
 		case pool.GPUsPerNode == 0, pool.Series == "" && profile != "", slices.Contains(series, pool.Series):
+		case g.refused("job.resources.series.exists", field): // there is no such hardware to be allowed
 		case pool.Series == "":
 			g.add("job.quota.profiles", field, "the pool names no series, and the account may use the profiles %.300s alone: expected one of the series %.300s", allowed, strings.Join(series, ", "))
 		default:

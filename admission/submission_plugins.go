@@ -41,10 +41,10 @@ func (g *submissionGate) plugins() {
 // record compares a triple with its published version.
 func (g *submissionGate) record(field string, ref PluginRef, p jobspec.Plugin, r PluginRecord) {
 	if !r.Enabled {
-		g.add("job.plugins.record.disabled", field+".version", "the plugin %s is disabled", ref)
+		g.disabled(field, ref, p)
 	}
 	if p.Digest != "" && p.Digest != r.Content.String() {
-		g.add("job.plugins.record.digest", field+".digest", "the job names %.100q for %s, published is %s", p.Digest, ref, r.Content)
+		g.otherDigest(field, ref, p, r)
 	} else {
 		g.value.Plugins = append(g.value.Plugins, receipt.Pin{
 			ID: p.ID, Version: p.Version, Kind: string(r.Kind), Content: r.Content, Tree: r.Tree, Manifest: r.Manifest,
@@ -111,7 +111,7 @@ func (g *submissionGate) bundled(field string, ref PluginRef, p jobspec.Plugin) 
 		sum, ok = g.in.Catalogue.BundledDigest(ref.ID, ref.Version)
 	}
 	if !ok {
-		g.add("job.plugins.record.unknown", field+".version", "the plugin %s is not published%s", ref, g.shipped(ref.ID))
+		g.unpublished(field, ref, p)
 		return false
 	}
 	if p.Digest != "" && p.Digest != sum {
@@ -136,7 +136,7 @@ func (g *submissionGate) shipped(id string) string {
 	}
 	for _, b := range g.in.Catalogue.Bundled() {
 		if b.ID == id {
-			return fmt.Sprintf("; the client release %s ships %s", g.in.Catalogue.Release(), b.Version)
+			return fmt.Sprintf("; the client release %s ships %s, digest %s", g.in.Catalogue.Release(), b.Version, b.Digest)
 		}
 	}
 	return ""
@@ -181,9 +181,9 @@ func (g *submissionGate) integration(kinds map[string]pack.Kind) {
 	case len(ids) > 1:
 		g.add("job.plugins.integration", "spec.plugins", "the job has %d framework integrations (%.200s), expected one", len(ids), strings.Join(ids, ", "))
 	case want != "" && len(ids) == 1 && ids[0] != want:
-		g.add("job.plugins.integration", "spec.plugins", "the job has the framework integration %s, the recipe %s names %s", ids[0], g.entry.Name, want)
+		g.add("job.plugins.integration", "spec.plugins", "the job has the framework integration %s, the recipe %s names %s%s", ids[0], g.entry.Name, want, g.shipped(want))
 	case want != "" && len(ids) == 0 && !g.names(want):
-		g.add("job.plugins.integration", "spec.plugins", "the job has no framework integration, the recipe %s names %s", g.entry.Name, want)
+		g.add("job.plugins.integration", "spec.plugins", "the job has no framework integration, the recipe %s names %s%s", g.entry.Name, want, g.shipped(want))
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/gatehouse-registry/gatehouse/admission/catalogue"
 	"github.com/gatehouse-registry/gatehouse/admission/jobspec"
+	"github.com/gatehouse-registry/gatehouse/admission/nearest"
 	"github.com/gatehouse-registry/gatehouse/admission/pack"
 	"github.com/gatehouse-registry/gatehouse/admission/receipt"
 )
@@ -111,8 +112,7 @@ func (g *submissionGate) framework() {
 	f := g.spec.Framework
 	switch {
 	case f.Image != "":
-		g.imageHost(f.Image)
-		g.imagePin(f.Image)
+		g.image(f.Image)
 	case g.entry.ok && g.entry.Framework == frameworkCustom && g.structured:
 		g.add("job.framework.image.required", "spec.framework.image", "the recipe %s brings no runtime, expected an image", g.entry.Name)
 	}
@@ -127,20 +127,31 @@ func (g *submissionGate) framework() {
 	}
 }
 
-// imageHost asks that the image's registry is allowed.
-func (g *submissionGate) imageHost(image string) {
+// image asks where the image comes from, then whether it names its bytes. An image that must be replaced anyhow is not warned
+// of as well.
+func (g *submissionGate) image(image string) {
+	if g.refused("job.framework.image.reference", "spec.framework.image") {
+		return // it is no reference, so it has no host
+	}
+	if allowed := g.imageHost(image); allowed || g.in.PinImages {
+		g.imagePin(image)
+	}
+}
+
+// imageHost asks that the image's registry is allowed, and reports whether it is not refused.
+func (g *submissionGate) imageHost(image string) bool {
 	if g.in.ImageHosts == nil {
 		g.unchecked(jobspec.Reference{Kind: jobspec.RefImage, Path: "spec.framework.image", Text: image})
-		return
+		return true
 	}
 	host := hostOf(jobspec.WithoutUserinfo(image))
 	for _, allowed := range g.in.ImageHosts {
 		suffix, wildcard := strings.CutPrefix(strings.ToLower(allowed), "*")
 		if suffix == "" && wildcard || wildcard && strings.HasSuffix(host, suffix) || host == suffix {
-			return
+			return true
 		}
 	}
-	g.add("job.framework.image.allowlist", "spec.framework.image", "found an image from %.200q, expected one from %.400s", host, strings.Join(g.in.ImageHosts, ", "))
+	return !g.add("job.framework.image.allowlist", "spec.framework.image", "found an image from %.200q, expected one from %.400s", host, strings.Join(g.in.ImageHosts, ", "))
 }
 
 // hostOf is the registry host of an image reference, as container engines read it: the first part when it looks like a host.
@@ -213,7 +224,15 @@ func (g *submissionGate) series(ref jobspec.Reference) {
 		g.unchecked(ref)
 		return
 	}
-	if !slices.ContainsFunc(g.in.Profiles, func(p Profile) bool { return p.series() == ref.Text }) {
-		g.add("job.resources.series.exists", ref.Path, "found %.100q, expected the series of a hardware profile (%s)", ref.Text, strings.Join(profileSeries(g.in.Profiles), ", "))
+	if slices.Contains(profileSeries(g.in.Profiles), ref.Text) {
+		return
 	}
+	usable := profileSeries(slices.DeleteFunc(slices.Clone(g.in.Profiles), func(p Profile) bool {
+		return len(g.in.Quota.Profiles) > 0 && !slices.Contains(g.in.Quota.Profiles, p.Name)
+	}))
+	meant := ""
+	if near := nearest.Word(ref.Text, usable); near != "" {
+		meant = "; did you mean " + near + "?"
+	}
+	g.add("job.resources.series.exists", ref.Path, "found %.100q, expected the series of a hardware profile that the account may use (%s)%s", ref.Text, orNone(usable), meant)
 }

@@ -109,13 +109,14 @@ func TestGateOverRows(t *testing.T) {
 				w.wants(string(d)+", "+what, rule, bob, jobWith(d, plugins...), says...)
 			}
 			wants("published", "", []string{good})
-			wants("another version", "job.plugins.record.unknown", []string{strings.Replace(good, "1.0.0", "1.0.1", 1)}, "alice/"+leaf+"@1.0.1")
+			wants("another version", "job.plugins.record.unknown", []string{strings.Replace(good, "1.0.0", "1.0.1", 1)}, "alice/"+leaf+"@1.0.1", "the newest version is 1.0.0, digest sha256:")
+			wants("a misspelled name", "job.plugins.record.unknown", []string{strings.Replace(good, "opsd", "opds", 1)}, "did you mean alice/"+leaf+", of which the newest version is 1.0.0")
 			wants("the same version in other words", "job.plugins.record.unknown", []string{strings.Replace(good, "1.0.0", "1.0", 1)})
 			wants("another digest", "job.plugins.record.digest", []string{good[:len(good)-10] + "00000000\"}"}, "sha256:")
 			wants("nobody's", "job.plugins.record.unknown", []string{strings.Replace(good, "alice/", "carol/", 1)})
 			_, err := w.replicas[0].SetEnabled(ctx, root, "alice", leaf, "1.0.0", false)
 			w.must("disable", err)
-			wants("disabled", "job.plugins.record.disabled", []string{good}, "disabled")
+			wants("disabled", "job.plugins.record.disabled", []string{good}, "disabled; no version of it is enabled")
 			_, err = w.replicas[0].SetEnabled(ctx, root, "alice", leaf, "1.0.0", true)
 			w.must("enable", err)
 			wants("enabled again", "", []string{good})
@@ -164,6 +165,9 @@ func TestPrivatePluginsOfAJob(t *testing.T) {
 		said := func(spec string) string { return w.verdict(bob, spec).Violations[0].Message }
 		if hidden, absent := said(jobWith(dialect.Forge, triple)), said(jobWith(dialect.Forge, strings.Replace(triple, "secret", "absent", 1))); strings.Replace(hidden, "secret", "absent", 1) != absent {
 			t.Errorf("%q and %q tell a private plugin from none", hidden, absent)
+		}
+		if text := said(jobWith(dialect.Forge, strings.Replace(triple, "secret", "secrets", 1))); strings.Contains(text, "did you mean") {
+			t.Errorf("%q tells of a private plugin", text)
 		}
 	})
 }

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -146,9 +147,10 @@ func (s *Service) decideSubmission(tx Tx, p auth.Principal, q question) (d admis
 		return d, nil, nil, false, err
 	}
 	find := lookup{s: s, tx: tx, p: p, caller: q.caller, answers: q.answers}
-	in.Resolve = find.resolve
+	help := advisor{s: s, tx: tx, p: p, d: q.spec.Dialect}
+	in.Resolve, in.Advise = find.resolve, help.advise
 	d, spec = admission.CheckSubmission(in)
-	return d, spec, find.open, in.Quota.Limit > 0 || in.Quota.MaxJobs > 0, find.err
+	return d, spec, find.open, in.Quota.Limit > 0 || in.Quota.MaxJobs > 0, cmp.Or(find.err, help.err)
 }
 
 // admit stores a job with its decision and its signed receipt, all in one transaction, in which gate 2 is run once more unless

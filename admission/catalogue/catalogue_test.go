@@ -305,7 +305,7 @@ func TestHandshake(t *testing.T) {
 	}{
 		{func(c *Claim) { c.Recipe = "verl/gpro" }, "job.handshake.recipe.name", "spec.recipe.name", []string{"verl/gpro", "forge 0.3.56", "verl/grpo"}},
 		{func(c *Claim) { c.Version = "0.8.0" }, "job.handshake.recipe.version", "spec.recipe.version", []string{"0.8.0", "0.9.0"}},
-		{func(c *Claim) { c.Digest = old.Digest }, "job.handshake.recipe.digest", "spec.recipe.digest", []string{old.Digest, grpo.Digest, "release 0.3.51"}},
+		{func(c *Claim) { c.Digest = old.Digest }, "job.handshake.recipe.digest", "spec.recipe.digest", []string{old.Digest, grpo.Digest, "its digest in forge 0.3.51"}},
 		{func(c *Claim) { c.Kind = "trl" }, "job.handshake.framework.kind", "spec.framework.kind", []string{"trl", "verl"}},
 		{func(c *Claim) { c.FrameworkVersion = "1.0.0" }, "job.handshake.framework.version", "spec.framework.version", []string{"1.0.0", "0.9.0"}},
 		{func(c *Claim) { c.RuntimeID = "" }, "job.handshake.runtime_id", "spec.framework.runtime_id", []string{`""`, "verl-0.9.0"}},

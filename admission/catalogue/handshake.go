@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gatehouse-registry/gatehouse/admission/dialect"
 	"github.com/gatehouse-registry/gatehouse/admission/nearest"
 	"github.com/gatehouse-registry/gatehouse/admission/pep440"
 	"github.com/gatehouse-registry/gatehouse/admission/rule"
@@ -95,16 +96,27 @@ func InRange(version, specifiers string) (bool, error) {
 	return set.Contains(v, true), nil
 }
 
-// elsewhere says in which other client release the digest that a job names is the right one.
+// elsewhere says of what the digest that a job names is the right one: the recipe in another client release, of either
+// dialect, or another recipe.
 func (c *Catalogue) elsewhere(claim Claim) string {
 	if e, ok := c.Lookup(claim.Recipe); ok && e.Pack != nil {
 		return fmt.Sprintf(" (%s %s is the newest enabled version of the pack: sync, and make the job anew)", e.Pack.ID(), e.Pack.Version)
 	}
-	releases := slices.DeleteFunc(releasesWith(c.dialect, claim.Recipe, claim.Digest), func(r string) bool { return r == c.release })
-	if len(releases) == 0 {
-		return ""
+	var releases []string
+	for _, d := range []dialect.Dialect{c.dialect, c.dialect.Other()} {
+		for _, release := range releasesWith(d, claim.Recipe, claim.Digest) {
+			if d != c.dialect || release != c.release {
+				releases = append(releases, fmt.Sprintf("%s %s", d, release))
+			}
+		}
 	}
-	return fmt.Sprintf(" (what the job names is the digest of release %s)", strings.Join(releases, ", "))
+	if len(releases) > 0 {
+		return fmt.Sprintf(" (what the job names is its digest in %s)", strings.Join(releases, ", "))
+	}
+	if i := slices.IndexFunc(c.entries, func(e Entry) bool { return e.Digest == claim.Digest }); i >= 0 {
+		return fmt.Sprintf(" (what the job names is the digest of %s)", c.entries[i].Name)
+	}
+	return ""
 }
 
 // maxNear is how many names a refusal lists.

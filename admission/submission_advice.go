@@ -1,0 +1,99 @@
+package admission
+
+import (
+	"fmt"
+
+	"github.com/gatehouse-registry/gatehouse/admission/jobspec"
+	"github.com/gatehouse-registry/gatehouse/admission/nearest"
+	"github.com/gatehouse-registry/gatehouse/digest"
+)
+
+// PluginAdvice is what helps to mend a triple that a job can't use. Parts that nobody knows are empty.
+type PluginAdvice struct {
+	ID       string        // the plugin that was meant: the job's own id when there is one, else one of a like name that the account may read
+	Version  string        // its newest enabled version for the job's dialect
+	Content  digest.Digest // of that version
+	DigestOf string        // the version of the plugin whose digest the job names
+}
+
+// advise asks for advice, of which the zero PluginAdvice has none.
+func (g *submissionGate) advise(p jobspec.Plugin) PluginAdvice {
+	if g.in.Advise == nil {
+		return PluginAdvice{}
+	}
+	return g.in.Advise(p)
+}
+
+// use says which version there is, ready to be copied.
+func (a PluginAdvice) use() string {
+	return fmt.Sprintf("the newest version is %s, digest %s", a.Version, a.Content)
+}
+
+// disabled files a version that nobody may use, with the one that may be used instead.
+func (g *submissionGate) disabled(field string, ref PluginRef, p jobspec.Plugin) {
+	instead := ""
+	if a := g.advise(p); a.Version != "" {
+		instead = "; of those that are enabled, " + a.use()
+	} else if g.in.Advise != nil {
+		instead = "; no version of it is enabled"
+	}
+	g.add("job.plugins.record.disabled", field+".version", "the plugin %s is disabled%s", ref, instead)
+}
+
+// unpublished files a version that is not there: at the id when that is not there either, with the id that was meant.
+func (g *submissionGate) unpublished(field string, ref PluginRef, p jobspec.Plugin) {
+	if has := g.shipped(ref.ID); has != "" {
+		g.add("job.plugins.record.unknown", field+".version", "the plugin %s is not published%s", ref, has)
+		return
+	}
+	a := g.advise(p)
+	switch {
+	case g.in.Advise == nil:
+		g.add("job.plugins.record.unknown", field+".version", "the plugin %s is not published", ref)
+	case a.ID == ref.ID:
+		instead := "; no version of it is enabled"
+		if a.Version != "" {
+			instead = "; " + a.use()
+		}
+		g.add("job.plugins.record.unknown", field+".version", "the plugin %s is not published%s", ref, instead)
+	default:
+		instead := ""
+		if a.ID != "" {
+			instead = "; did you mean " + a.ID + "?"
+			if a.Version != "" {
+				instead = fmt.Sprintf("; did you mean %s, of which %s?", a.ID, a.use())
+			}
+		} else if near := g.nearShipped(ref.ID); near != "" {
+			instead = "; did you mean " + near + "?" + g.shipped(near)
+		}
+		g.add("job.plugins.record.unknown", field+".id", "the plugin %s is not published%s", ref, instead)
+	}
+}
+
+// otherDigest files a digest that is not the published one, and says whose it is where that is known.
+func (g *submissionGate) otherDigest(field string, ref PluginRef, p jobspec.Plugin, r PluginRecord) {
+	whose := ""
+	switch p.Digest {
+	case r.Tree.String():
+		whose = "; what the job names is the tree digest of that version, a triple has its content digest"
+	case r.Manifest.String():
+		whose = "; what the job names is the digest of that version's manifest in the registry, a triple has its content digest"
+	default:
+		if a := g.advise(p); a.DigestOf != "" {
+			whose = "; what the job names is the digest of version " + a.DigestOf
+		}
+	}
+	g.add("job.plugins.record.digest", field+".digest", "the job names %.100q for %s, published is %s%s", p.Digest, ref, r.Content, whose)
+}
+
+// nearShipped is the package of the client release that an id was meant to be, "" when none is near.
+func (g *submissionGate) nearShipped(id string) string {
+	if g.in.Catalogue == nil {
+		return ""
+	}
+	var ids []string
+	for _, b := range g.in.Catalogue.Bundled() {
+		ids = append(ids, b.ID)
+	}
+	return nearest.Mistyped(id, ids)
+}
