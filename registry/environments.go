@@ -5,11 +5,13 @@ import (
 	"crypto/subtle"
 	"net/netip"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/gatehouse-registry/gatehouse/admission/limit"
 	"github.com/gatehouse-registry/gatehouse/admission/suite"
+	"github.com/gatehouse-registry/gatehouse/internal/pattern"
 	"github.com/gatehouse-registry/gatehouse/registry/auth"
 )
 
@@ -80,22 +82,44 @@ func checkRunner(address, version string) error {
 	switch {
 	case len(address) > maxRunnerText || len(version) > maxRunnerText:
 		return Errorf(Invalid, "address, runner_version: at most %d bytes are allowed", maxRunnerText)
-	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || strings.ContainsFunc(address, isControl):
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || strings.ContainsFunc(address, notASCII):
 		return Errorf(Invalid, "address: %.200q is no http or https address with a host", address)
 	case u.User != nil:
 		return Errorf(Invalid, "address: it must hold no user name and password")
 	case u.Fragment != "" || u.RawQuery != "":
 		return Errorf(Invalid, "address: it must hold no query and no fragment")
-	case strings.ContainsFunc(version, isControl):
-		return Errorf(Invalid, "runner_version: it holds control characters")
+	case strings.ContainsFunc(version, notASCII):
+		return Errorf(Invalid, "runner_version: it holds other characters than those of ASCII that print")
 	}
-	if ip, err := netip.ParseAddr(u.Hostname()); err == nil && (ip.IsUnspecified() || ip.IsLinkLocalUnicast() || ip.IsMulticast()) {
-		return Errorf(Invalid, "address: no job reaches %s", ip)
+	return checkRunnerHost(u.Hostname(), u.Port())
+}
+
+// checkRunnerHost refuses what reaches no other machine, and what two readers could take for different ones: some take 2852039166
+// for 169.254.169.254. Errors: Invalid.
+func checkRunnerHost(host, port string) error {
+	if n, err := strconv.ParseUint(port, 10, 16); port != "" && (err != nil || n == 0) {
+		return Errorf(Invalid, "address: %.20q is no port", port)
+	}
+	if ip, err := netip.ParseAddr(host); err == nil {
+		if ip.IsUnspecified() || ip.IsLinkLocalUnicast() || ip.IsMulticast() {
+			return Errorf(Invalid, "address: no job reaches %s", ip)
+		}
+		return nil
+	}
+	if !hostName.MatchString(host) || endsInNumber.MatchString(host) {
+		return Errorf(Invalid, "address: %.100q is neither the name of a host nor an IP address", host)
 	}
 	return nil
 }
 
-func isControl(r rune) bool { return r < 0x20 || r == 0x7F }
+// Of hosts' names, those with an underscore too, as networks of containers have them; and of what is taken for an IPv4 address in
+// an old form.
+var (
+	hostName     = pattern.New(`^[A-Za-z0-9_-]{1,63}(\.[A-Za-z0-9_-]{1,63})*$`)
+	endsInNumber = pattern.New(`(^|\.)([0-9]+|0[xX][0-9A-Fa-f]*)$`)
+)
+
+func notASCII(r rune) bool { return r < 0x20 || r > 0x7E }
 
 // BeatRunner records a sign of life, which the runner's own credential allows and no account's: as long as whoever registered
 // it is not locked out, since a runner says where jobs go. Errors: Unauthorized, Invalid.

@@ -92,9 +92,14 @@ func TestRunners(t *testing.T) {
 	beat(r.ID, r.Credential).want(t, http.StatusUnauthorized)
 	disable("false")
 	beat(r.ID, r.Credential).want(t, http.StatusOK)
-	for _, address := range []string{"", "box:80", "ftp://box", "http://", "http://u:p@box", "http://0.0.0.0:80", "http://169.254.1.1", "http://box/\n", "http://box?x", strings.Repeat("http://a", 100)} {
+	for _, address := range []string{"", "box:80", "ftp://box", "http://", "http://u:p@box", "http://0.0.0.0:80", "http://169.254.1.1", "http://box/\n", "http://box?x", "http://2852039166", "http://0", "http://0x7f.1",
+		"http://10.0.0", "http://box:0", "http://box:99999", "http://\u202ebox", "http://bôx", "http://box..x", strings.Repeat("http://a", 100)} {
 		in.Address = address
 		g.send("alice", http.MethodPost, path, in).want(t, http.StatusUnprocessableEntity)
+	}
+	for _, address := range []string{"http://10.0.0.1:8000/base", "https://[2001:db8::1]:8000", "http://env_1.lab.example.test", "http://1box"} {
+		in.Address = address
+		g.send("alice", http.MethodPost, path, in).want(t, http.StatusCreated)
 	}
 	in = wire.NewRunner{Address: "http://box", Version: "v9"}
 	g.send("alice", http.MethodPost, path, in).want(t, http.StatusNotFound)
