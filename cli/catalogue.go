@@ -60,27 +60,34 @@ func (a app) localCatalogue(d dialect.Dialect, release string) (*catalogue.Catal
 	return all, nil
 }
 
-// serverCatalogue asks the server what a client release can submit, and keeps the answer for localCatalogue.
-func (a app) serverCatalogue(ctx context.Context, d dialect.Dialect, release string) (*catalogue.Catalogue, error) {
+// serverCatalogue asks the server what a client release can submit, and keeps the answer for localCatalogue. Where it could not be
+// kept, as in a home that can't be written to, the catalogue is there with the error as unkept: only a caller who goes on to look
+// at what was kept needs it.
+func (a app) serverCatalogue(ctx context.Context, d dialect.Dialect, release string) (all *catalogue.Catalogue, unkept, err error) {
 	c, _, err := a.env.client()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	all, answer, err := c.For(d, release).Catalogue(ctx, d)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if all.Release() != release {
-		return nil, registry.Errorf(registry.NotFound, "the server does not know the %s release %s and answered for %.100q: an administrator imports it with sf admin catalog import", d, release, all.Release())
+		return nil, nil, registry.Errorf(registry.NotFound, "the server does not know the %s release %s and answered for %.100q: an administrator imports it with sf admin catalog import", d, release, all.Release())
 	}
-	file, err := a.env.catalogueFile(c.Server(), d, release)
+	return all, a.keepCatalogue(c.Server(), d, release, answer), nil
+}
+
+// keepCatalogue stores a server's answer.
+func (a app) keepCatalogue(server string, d dialect.Dialect, release string, answer []byte) error {
+	file, err := a.env.catalogueFile(server, d, release)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-		return nil, err
+		return err
 	}
-	return all, durable.Replace(file, answer, 0o600)
+	return durable.Replace(file, answer, 0o600)
 }
 
 // cachedCatalogue is the last answer of the server in use, nil when there is none.

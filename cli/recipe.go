@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -36,8 +37,8 @@ asked, and its answer is kept.`,
 				return err
 			}
 			if server {
-				if _, err := a.serverCatalogue(cmd.Context(), d, release.of(d)); err != nil {
-					return err
+				if _, unkept, err := a.serverCatalogue(cmd.Context(), d, release.of(d)); err != nil || unkept != nil {
+					return errors.Join(err, unkept)
 				}
 			}
 			c, err := a.localCatalogue(d, release.of(d))

@@ -85,7 +85,7 @@ func (a app) printStatus(experiments []*project.Experiment, c *catalogue.Catalog
 // serverDrift compares a lock's recipe as this client has it with the server's. A server that can't be asked is said to be so
 // at every lock: whether a submission would go through is then not known, and the locks are as they are.
 func (a app) serverDrift(ctx context.Context, p *project.Project, release string) func(lock.Inspection) string {
-	server, err := a.serverCatalogue(ctx, p.Dialect, release)
+	server, _, err := a.serverCatalogue(ctx, p.Dialect, release) // nothing here needs what is kept
 	return func(i lock.Inspection) string {
 		local, ok := i.Entry()
 		if !ok {

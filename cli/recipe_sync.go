@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -50,8 +51,8 @@ func (a app) syncPacks(ctx context.Context, d dialect.Dialect, release, home str
 		return err
 	}
 	if home == "" {
-		if _, err := a.serverCatalogue(ctx, d, release); err != nil {
-			return err
+		if _, unkept, err := a.serverCatalogue(ctx, d, release); err != nil || unkept != nil {
+			return errors.Join(err, unkept)
 		}
 		if home, err = a.packHome(d); err != nil {
 			return err

@@ -168,9 +168,12 @@ func (a app) submitExperiment(ctx context.Context, exp string, f submitFlags) er
 
 // knowledge asks the server what the client release can submit, and what hardware there is.
 func (a app) knowledge(ctx context.Context, c *client.Client, d dialect.Dialect, release string) (knowledge, error) {
-	all, err := a.serverCatalogue(ctx, d, release)
+	all, unkept, err := a.serverCatalogue(ctx, d, release)
 	if err != nil {
 		return knowledge{}, err
+	}
+	if unkept != nil {
+		fmt.Fprintf(a.env.Err, "  %s the server's catalogue could not be kept for work without it: %s\n", a.env.paint(yellow, "warning:"), printable(unkept.Error()))
 	}
 	profiles, err := c.Profiles(ctx)
 	if err != nil {

@@ -244,8 +244,9 @@ func (s *preparation) build(entry catalogue.Entry, provenance jobbuild.Provenanc
 	}
 	config, err := s.exp.Config()
 	if err != nil {
-		// CheckConfig said what is wrong; the clients then build as if the file were empty.
+		// The clients then build as if the file were empty, and say nothing of it.
 		config = nil
+		s.warn("the job has no data set, no volume and no evaluation of %s, which can't be read whole: %v", project.ConfigFile, err)
 	}
 	job, report := jobbuild.Build(jobbuild.Input{
 		Dialect: s.project.Dialect, Release: s.know.catalogue.Release(), Recipe: jobbuild.RecipeOf(s.know.catalogue, entry),

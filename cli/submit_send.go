@@ -132,7 +132,7 @@ func (a app) send(ctx context.Context, c *client.Client, out outgoing, f submitF
 		job, err := c.SubmitPackage(ctx, meta, out.pkg, randomKey(), bar.reader)
 		bar.end()
 		if err != nil {
-			return err
+			return a.unsure(err, "sf job ls tells")
 		}
 		return a.finish(ctx, c, job, f)
 	}
@@ -184,15 +184,36 @@ func (a app) preview(ctx context.Context, c *client.Client, out outgoing, source
 // commit makes the job of a preview. When no answer comes the preview is kept, so that the same job can be asked for again.
 func (a app) commit(ctx context.Context, c *client.Client, preview client.Preview, f submitFlags) error {
 	job, err := c.Commit(ctx, preview.ID, preview.Digest)
-	if code := registry.CodeOf(err); err != nil && (code == registry.Unavailable || code == registry.Internal || code == registry.TooManyRequests) {
-		if path, keepErr := a.savePreview(preview); keepErr == nil {
-			return fmt.Errorf("whether the job was made is not known: %w\nask again with: sf submit --commit %s (kept in %s); it makes one job however often it is asked", err, preview.ID, path)
+	if unanswered(err) {
+		path, keepErr := a.savePreview(preview)
+		if keepErr != nil {
+			return a.unsure(err, "sf job ls tells")
 		}
+		return a.unsure(err, fmt.Sprintf("ask again with: sf submit --commit %s (kept in %s); it makes one job however often it is asked", preview.ID, path))
 	}
 	if err != nil {
 		return err
 	}
 	return a.finish(ctx, c, job, f)
+}
+
+// unanswered reports whether a request failed in a way that does not tell what the server did.
+func unanswered(err error) bool {
+	code := registry.CodeOf(err)
+	return err != nil && (code == registry.Unavailable || code == registry.Internal || code == registry.TooManyRequests)
+}
+
+// unsure adds to the error of an unanswered request that was to make a job how to find out whether there is one. To somebody who
+// interrupted it, it is said here: nothing else is said of an interruption.
+func (a app) unsure(err error, advice string) error {
+	switch {
+	case !unanswered(err):
+		return err
+	case errors.Is(err, context.Canceled):
+		fmt.Fprintf(a.env.Err, "sf: whether the job was made is not known\n%s\n", advice)
+		return err
+	}
+	return fmt.Errorf("whether the job was made is not known: %w\n%s", err, advice)
 }
 
 // keepPreview stores a preview for a later --commit and says so.
