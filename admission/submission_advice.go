@@ -3,6 +3,7 @@ package admission
 import (
 	"fmt"
 
+	"github.com/gatehouse-registry/gatehouse/admission/dialect"
 	"github.com/gatehouse-registry/gatehouse/admission/jobspec"
 	"github.com/gatehouse-registry/gatehouse/admission/nearest"
 	"github.com/gatehouse-registry/gatehouse/digest"
@@ -12,6 +13,7 @@ import (
 type PluginAdvice struct {
 	ID       string        // the plugin that was meant: the job's own id when there is one, else one of a like name that the account may read
 	Version  string        // its newest enabled version for the job's dialect
+	None     bool          // it has no enabled version for the job's dialect
 	Content  digest.Digest // of that version
 	DigestOf string        // the version of the plugin whose digest the job names
 }
@@ -24,20 +26,29 @@ func (g *submissionGate) advise(p jobspec.Plugin) PluginAdvice {
 	return g.in.Advise(p)
 }
 
-// use says which version there is, ready to be copied.
-func (a PluginAdvice) use() string {
-	return fmt.Sprintf("the newest version is %s, digest %s", a.Version, a.Content)
+// use says which version there is, ready to be copied; "" when that is not known.
+func (a PluginAdvice) use(d dialect.Dialect) string {
+	switch {
+	case a.Version != "":
+		return fmt.Sprintf("the newest enabled version is %s, digest %s", a.Version, a.Content)
+	case a.None:
+		return fmt.Sprintf("no version for %s is enabled", d)
+	}
+	return ""
+}
+
+// after is text behind a mark, "" when there is none.
+func after(mark, text string) string {
+	if text == "" {
+		return ""
+	}
+	return mark + text
 }
 
 // disabled files a version that nobody may use, with the one that may be used instead.
 func (g *submissionGate) disabled(field string, ref PluginRef, p jobspec.Plugin) {
-	instead := ""
-	if a := g.advise(p); a.Version != "" {
-		instead = "; of those that are enabled, " + a.use()
-	} else if g.in.Advise != nil {
-		instead = "; no version of it is enabled"
-	}
-	g.add("job.plugins.record.disabled", field+".version", "the plugin %s is disabled%s", ref, instead)
+	a := g.advise(p)
+	g.add("job.plugins.record.disabled", field+".version", "the plugin %s is disabled%s", ref, after("; ", a.use(g.spec.Dialect)))
 }
 
 // unpublished files a version that is not there: at the id when that is not there either, with the id that was meant.
@@ -51,18 +62,11 @@ func (g *submissionGate) unpublished(field string, ref PluginRef, p jobspec.Plug
 	case g.in.Advise == nil:
 		g.add("job.plugins.record.unknown", field+".version", "the plugin %s is not published", ref)
 	case a.ID == ref.ID:
-		instead := "; no version of it is enabled"
-		if a.Version != "" {
-			instead = "; " + a.use()
-		}
-		g.add("job.plugins.record.unknown", field+".version", "the plugin %s is not published%s", ref, instead)
+		g.add("job.plugins.record.unknown", field+".version", "the plugin %s is not published%s", ref, after("; ", a.use(g.spec.Dialect)))
 	default:
 		instead := ""
 		if a.ID != "" {
-			instead = "; did you mean " + a.ID + "?"
-			if a.Version != "" {
-				instead = fmt.Sprintf("; did you mean %s, of which %s?", a.ID, a.use())
-			}
+			instead = fmt.Sprintf("; did you mean %s%s?", a.ID, after(", of which ", a.use(g.spec.Dialect)))
 		} else if near := g.nearShipped(ref.ID); near != "" {
 			instead = "; did you mean " + near + "?" + g.shipped(near)
 		}

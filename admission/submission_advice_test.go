@@ -28,7 +28,7 @@ func refusalOf(t *testing.T, in SubmissionInput, id RuleID) Violation {
 // TestRefusedPluginSaysWhatToWrite checks that a refusal of a triple holds what the document must say, where that is known.
 func TestRefusedPluginSaysWhatToWrite(t *testing.T) {
 	newest := PluginAdvice{ID: "alice/opsd", Version: "1.3.0", Content: otherContent}
-	useNewest := "the newest version is 1.3.0, digest " + otherContent.String()
+	useNewest := "the newest enabled version is 1.3.0, digest " + otherContent.String()
 	tests := []struct {
 		name, triple string
 		disabled     bool
@@ -37,7 +37,7 @@ func TestRefusedPluginSaysWhatToWrite(t *testing.T) {
 		field, says  string
 	}{
 		{"disabled", plugin("alice/opsd", "1.0.0", opsdContent), true, newest, "job.plugins.record.disabled", "version", useNewest},
-		{"all disabled", plugin("alice/opsd", "1.0.0", opsdContent), true, PluginAdvice{ID: "alice/opsd"}, "job.plugins.record.disabled", "version", "no version of it is enabled"},
+		{"all disabled", plugin("alice/opsd", "1.0.0", opsdContent), true, PluginAdvice{ID: "alice/opsd", None: true}, "job.plugins.record.disabled", "version", "no version for forge is enabled"},
 		{"another version", plugin("alice/opsd", "9", opsdContent), false, newest, "job.plugins.record.unknown", "version", useNewest},
 		{"misspelled", plugin("alice/opds", "1.0.0", opsdContent), false, newest, "job.plugins.record.unknown", "id", "did you mean alice/opsd, of which " + useNewest},
 		{"nobody's", plugin("alice/nothing", "1", opsdContent), false, PluginAdvice{}, "job.plugins.record.unknown", "id", "is not published"},

@@ -163,6 +163,7 @@ type PackTx interface {
 	InsertVersion(Version) error                                           // Conflict: the version, or its Key, is taken, by Versions or by the ledger
 	Version(repository, version string) (Version, error)                   // ErrNotFound; exact
 	Versions(repository string) ([]Version, error)                         // a list, by time of publishing
+	LastVersions(repository string, limit int) ([]Version, error)          // a list of those published last, the last one first
 	AllVersions(yield func(Version) error) error                           // a list, of every pack: by repository, then time
 	SetEnabled(repository, version string, enabled bool) (int, error)      // version "" means all; how many rows there are
 	VersionsByContent(content digest.Digest) ([]Version, error)            // a list, of every pack with the content digest

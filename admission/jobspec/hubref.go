@@ -122,7 +122,7 @@ func (r *reader) noHub(n node, prefix, text string, rules hubRules) {
 	if rules.kind == HubModel {
 		hint = "Name the model: <namespace>/<name> on this platform, hf: or ms: before it on a hub, or a path that the job can read."
 	}
-	r.badWith(n, rules.hub, hint, "found the address %.100q, expected a reference, [<hub>:]<namespace>/<name>[@<revision>]: an address is none", WithoutUserinfo(text))
+	r.badWith(n, rules.hub, hint, "found the address %.100q, expected a reference, [<hub>:]<namespace>/<name>[@<revision>]; an address is no reference", WithoutUserinfo(text))
 }
 
 // hubName reads <namespace>/<name>, or a single part where the hub allows it.

@@ -67,6 +67,12 @@ func (t *tx) Versions(repository string) ([]registry.Version, error) {
 		`SELECT `+briefColumns+`, seq FROM versions WHERE repository = $1 ORDER BY created_at, seq`, repository)
 }
 
+// LastVersions implements registry.PackTx.
+func (t *tx) LastVersions(repository string, limit int) ([]registry.Version, error) {
+	return all(t, scanVersion,
+		`SELECT `+briefColumns+`, seq FROM versions WHERE repository = $1 ORDER BY created_at DESC, seq DESC LIMIT $2`, repository, atMost(limit))
+}
+
 // versionPage is how many versions AllVersions holds in memory at a time.
 const versionPage = 200
 

@@ -191,6 +191,9 @@ func (t faultyTx) Account(name string) (registry.Account, error) {
 func (t faultyTx) Versions(r string) ([]registry.Version, error) {
 	return stepValue(t.f, "Versions", func() ([]registry.Version, error) { return t.Tx.Versions(r) })
 }
+func (t faultyTx) LastVersions(r string, n int) ([]registry.Version, error) {
+	return stepValue(t.f, "LastVersions", func() ([]registry.Version, error) { return t.Tx.LastVersions(r, n) })
+}
 func (t faultyTx) Version(r, v string) (registry.Version, error) {
 	return stepValue(t.f, "Version", func() (registry.Version, error) { return t.Tx.Version(r, v) })
 }
