@@ -53,6 +53,18 @@ func (t handoverTarget) complete() handoverTarget {
 	return t
 }
 
+// shownTargets are targets for people: as they are in force, without passwords in addresses.
+func shownTargets(targets []handoverTarget) []handoverTarget {
+	shown := make([]handoverTarget, len(targets))
+	for i, t := range targets {
+		shown[i] = t.complete()
+		if t.Webhook != "" {
+			shown[i].Webhook = shownAddress(t.Webhook)
+		}
+	}
+	return shown
+}
+
 // handover checks the targets, without opening their files.
 func (k *checker) handover() {
 	seen := map[string]bool{}

@@ -168,10 +168,18 @@ func shortDuration(d time.Duration) string {
 
 // shown is the key's value for people: without passwords.
 func (k Key) shown(c *Config) string {
+	if targets, ok := k.field(c).Interface().([]handoverTarget); ok && len(targets) > 0 {
+		return format(reflect.ValueOf(shownTargets(targets)))
+	}
 	text := format(k.field(c))
 	if !k.secret || text == "" {
 		return text
 	}
+	return shownAddress(text)
+}
+
+// shownAddress is an address for people: without passwords.
+func shownAddress(text string) string {
 	u, err := url.Parse(text)
 	if err != nil {
 		return "(an address that can't be read)"

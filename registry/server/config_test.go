@@ -234,6 +234,7 @@ blobs: s3://bucket/registry?endpoint=https://store.example
 profiles: [{name: a100, label: "a: b"}]
 image_hosts: ["*.example.org", b]
 drain_timeout: 90s
+handover: [{name: hook, webhook: "https://platform.example/jobs?token=hunter4&zone=a", secret_file: /etc/hook}]
 `)
 	if err != nil {
 		t.Fatal(err)
@@ -244,6 +245,9 @@ drain_timeout: 90s
 	}
 	if strings.Contains(text.String(), "hunter") {
 		t.Errorf("a password is shown:\n%s", text.String())
+	}
+	if !strings.Contains(text.String(), "give_up: 72h0m0s") || !strings.Contains(text.String(), "zone=a") {
+		t.Errorf("the target is not shown as it is in force:\n%s", text.String())
 	}
 	again := filepath.Join(t.TempDir(), "again.yaml")
 	if err := os.WriteFile(again, []byte(text.String()), 0o600); err != nil {
