@@ -49,7 +49,9 @@ func classOf(method, path string) (c class, transfer bool) {
 	case path == api.SuiteUploads:
 		return classUpload, method == http.MethodPut
 	case strings.HasPrefix(path, "/api/submissions/uploads/"):
-		return classSubmission, method == http.MethodPut
+		return classSubmission, method == http.MethodPut || method == http.MethodPatch
+	case strings.HasPrefix(path, "/api/jobs/") && strings.HasSuffix(path, "/package"):
+		return classSubmission, method == http.MethodGet
 	case strings.HasPrefix(path, "/api/submissions/"), strings.HasPrefix(path, "/api/jobs"), strings.HasPrefix(path, "/api/job/"), path == "/api/admission":
 		return classSubmission, false
 	case strings.HasPrefix(path, "/api/"):

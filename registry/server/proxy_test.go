@@ -73,7 +73,8 @@ func TestClassOf(t *testing.T) {
 		{"PUT", "/v2/a/b/manifests/v1", classManifest, false}, {"GET", "/v2/a/b/tags/list", classTags, false}, {"GET", "/v2/a/b/referrers/x", classReferrers, false},
 		{"GET", "/v2/a", classOther, false}, {"GET", "/v2//", classOther, false}, {"GET", "/v2/a/b/c/d", classOther, false},
 		{"POST", "/api/plugins/publish", classPublish, true}, {"GET", "/api/plugins/a/b/package", classPackage, true}, {"POST", "/api/jobs", classSubmission, false},
-		{"PUT", "/api/submissions/uploads/1", classSubmission, true}, {"GET", "/api/whoami", classAPI, false}, {"GET", "/readyz", classHealth, false},
+		{"PUT", "/api/submissions/uploads/1", classSubmission, true}, {"PATCH", "/api/submissions/uploads/1", classSubmission, true},
+		{"HEAD", "/api/submissions/uploads/1", classSubmission, false}, {"GET", "/api/jobs/1/package", classSubmission, true}, {"GET", "/api/whoami", classAPI, false}, {"GET", "/readyz", classHealth, false},
 		{"GET", "/metrics", classScrape, false}, {"GET", "/", classOther, false}, {"GET", "", classOther, false}, {"GET", "/v2x", classOther, false},
 	} {
 		if got, transfer := classOf(tc.method, tc.path); got != tc.want || transfer != tc.transfer {

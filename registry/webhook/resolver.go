@@ -178,12 +178,13 @@ func readAnswer(body []byte, asked []reference) ([]admission.Resolution, error) 
 // resolution checks one verdict. What it says ends in the stored spec, or in a message to the user.
 func (v verdict) resolution() (admission.Resolution, error) {
 	state, ok := states[v.State]
+	_, err := name.ParseVersion(v.Version)
 	switch {
 	case !ok:
 		return admission.Resolution{}, fmt.Errorf("state: %.40q is none of resolved, not_found, not_allowed, unknown", v.State)
 	case v.Version != "" && state != admission.Resolved:
 		return admission.Resolution{}, errors.New("version: only what is resolved has one")
-	case v.Version != "" && (len(v.Version) > maxVersion || !name.IsSegment(v.Version)):
+	case v.Version != "" && (len(v.Version) > maxVersion || err != nil || !name.IsSegment(v.Version)): // "latest" would pin nothing
 		return admission.Resolution{}, fmt.Errorf("version: %.100q is no version", v.Version)
 	}
 	return admission.Resolution{State: state, Version: v.Version, Detail: plain(v.Detail)}, nil

@@ -108,6 +108,7 @@ func TestAnswersThatCantBeUsed(t *testing.T) {
 		"an unknown state":     {verdicts(`{` + fleet + `,"state":"RESOLVED"}`), `"RESOLVED" is none of`},
 		"no state":             {verdicts(`{` + fleet + `}`), `"" is none of`},
 		"a version to inject":  {verdicts(`{` + fleet + `,"state":"resolved","version":"v1\n@evil/x"}`), "is no version"},
+		"no version to pin":    {verdicts(`{` + fleet + `,"state":"resolved","version":"Latest"}`), "is no version"},
 		"a long version":       {verdicts(`{` + fleet + `,"state":"resolved","version":"` + strings.Repeat("1", 129) + `"}`), "is no version"},
 		"a version of nothing": {verdicts(`{` + fleet + `,"state":"not_found","version":"v1"}`), "only what is resolved"},
 		"a member twice":       {verdicts(`{` + fleet + `,"state":"not_found","state":"resolved"}`), "state"},
