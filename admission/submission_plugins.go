@@ -35,6 +35,24 @@ func (g *submissionGate) plugins() {
 	if g.spec.Dialect == dialect.TunePlane && g.structured {
 		g.integration(kinds)
 		g.algorithms(kinds)
+		g.hooks(kinds)
+	}
+}
+
+// hooks asks that the framework runs plugins of the kinds that the job names: the launcher refuses others.
+func (g *submissionGate) hooks(kinds map[string]pack.Kind) {
+	if !g.entry.ok {
+		return
+	}
+	hooks, known := g.in.Catalogue.Hooks(g.entry.Framework)
+	if !known {
+		return
+	}
+	runs := map[pack.Kind]bool{pack.KindAlgorithm: hooks.Algorithms, pack.KindDataPrepJob: hooks.DataPrepJobs}
+	for i, p := range g.spec.Plugins {
+		if does, asked := runs[kinds[p.ID]]; asked && !does {
+			g.add("job.plugins.record.compat", fmt.Sprintf("spec.plugins[%d].id", i), "the plugin %s is of the kind %s, which jobs of the framework %s do not run", p.ID, kinds[p.ID], g.entry.Framework)
+		}
 	}
 }
 

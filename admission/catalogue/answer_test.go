@@ -29,14 +29,17 @@ func TestAnswerWithFactsRoundTrip(t *testing.T) {
 		t.Error("another release, other packages or another digest")
 	}
 	for name, bad := range map[string][]byte{
-		"no JSON":         []byte("{"),
-		"without facts":   must(json.Marshal(all.Answer(false))),
-		"another digest":  bytes.Replace(src, []byte(`"catalog_digest":"sha256:`), []byte(`"catalog_digest":"sha256:`+strings.Repeat("0", 64)+`","x":"`), 1),
-		"another dialect": bytes.Replace(src, []byte(dialect.TunePlane.Names().Catalogue), []byte(dialect.Forge.Names().Catalogue), 1),
-		"a row without":   bytes.Replace(src, []byte(`"recipe":`), []byte(`"recpie":`), 1),
+		"no JSON":           []byte("{"),
+		"without facts":     must(json.Marshal(all.Answer(false))),
+		"another digest":    bytes.Replace(src, []byte(`"catalog_digest":"sha256:`), []byte(`"catalog_digest":"sha256:`+strings.Repeat("0", 64)+`","x":"`), 1),
+		"another dialect":   bytes.Replace(src, []byte(dialect.TunePlane.Names().Catalogue), []byte(dialect.Forge.Names().Catalogue), 1),
+		"an owner's path":   bytes.Replace(src, []byte(`"owner":"alice"`), []byte(`"owner":"../x"`), -1),
+		"a recipe's path":   bytes.Replace(src, []byte(`"trl/mine"`), []byte(`"trl/../x"`), -1),
+		"another framework": bytes.Replace(src, []byte(`"trl/mine"`), []byte(`"verl/mine"`), -1),
+		"a row without":     bytes.Replace(src, []byte(`"recipe":`), []byte(`"recpie":`), 1),
 	} {
-		if _, err := ParseAnswer(bad, dialect.TunePlane); err == nil {
-			t.Errorf("%s: read", name)
+		if _, err := ParseAnswer(bad, dialect.TunePlane); err == nil || strings.HasSuffix(name, "path") && !strings.Contains(err.Error(), "expected <") {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
@@ -65,5 +68,35 @@ func TestDigestOfEntries(t *testing.T) {
 	})
 	if err != nil || with != c.Digest() {
 		t.Errorf("in two parts %s (%v), want %s", with, err, c.Digest())
+	}
+}
+
+// What a framework runs comes from the integration that the release ships for it, also over the wire; nothing is guessed where a
+// snapshot does not tell it.
+func TestHooks(t *testing.T) {
+	builtin, _ := Builtin(dialect.TunePlane, "0.4.0")
+	told, err := ParseAnswer(must(json.Marshal(builtin.Answer(true))), dialect.TunePlane)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []*Catalogue{builtin, told} {
+		for framework, want := range map[string]Hooks{
+			"verl": {Algorithms: true}, "custom": {DataPrepJobs: true}, "evalkit": {}, "of-a-pack": {Algorithms: true},
+		} {
+			if got, ok := c.Hooks(framework); !ok || got != want {
+				t.Errorf("%s: %+v, %v, want %+v", framework, got, ok, want)
+			}
+		}
+	}
+	var silent []Bundled
+	for _, b := range builtin.Bundled() {
+		b.Hooks = nil
+		silent = append(silent, b)
+	}
+	old := New(dialect.TunePlane, "0.4.0", builtin.Entries(), silent)
+	for _, framework := range []string{"verl", "custom", "of-a-pack"} {
+		if got, ok := old.Hooks(framework); ok {
+			t.Errorf("%s of an older snapshot: %+v", framework, got)
+		}
 	}
 }

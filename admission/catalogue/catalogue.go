@@ -131,6 +131,13 @@ type Bundled struct {
 	ID      string `json:"id"`
 	Version string `json:"version"`
 	Digest  string `json:"digest"`
+	Hooks   *Hooks `json:"hooks,omitempty"` // of a framework integration; nil: not known
+}
+
+// Hooks say which plugins a framework's integration runs (packs.md 8). The launcher refuses a job with any other.
+type Hooks struct {
+	Algorithms   bool `json:"algorithms"`
+	DataPrepJobs bool `json:"data_prep_jobs"`
 }
 
 // integrationID is the id of the package that ties a framework to TunePlane and ships inside the client (packs.md 8).
@@ -151,7 +158,7 @@ type Catalogue struct {
 	release    string
 	entries    []Entry
 	byName     map[string]int
-	bundled    map[[2]string]string // id and version to digest
+	bundled    map[[2]string]Bundled // by id and version
 	benchmarks []Benchmark
 	part       *Part // see WithPart
 
@@ -170,7 +177,7 @@ type Part struct {
 // New makes a catalogue. Of two entries with one name, and of two packages with one id and version, the first counts,
 // as it does for the clients.
 func New(d dialect.Dialect, release string, entries []Entry, bundled []Bundled) *Catalogue {
-	c := &Catalogue{dialect: d, release: release, byName: make(map[string]int), bundled: make(map[[2]string]string)}
+	c := &Catalogue{dialect: d, release: release, byName: make(map[string]int), bundled: make(map[[2]string]Bundled)}
 	for _, e := range entries {
 		if _, taken := c.byName[e.Name]; !taken {
 			c.byName[e.Name] = len(c.entries)
@@ -180,7 +187,7 @@ func New(d dialect.Dialect, release string, entries []Entry, bundled []Bundled) 
 	for _, b := range bundled {
 		key := [2]string{b.ID, b.Version}
 		if _, taken := c.bundled[key]; !taken {
-			c.bundled[key] = b.Digest
+			c.bundled[key] = b
 		}
 	}
 	return c
@@ -282,8 +289,8 @@ func (c *Catalogue) visible(e Entry) bool {
 // Bundled lists the packages that ship in the client, sorted by id and version.
 func (c *Catalogue) Bundled() []Bundled {
 	list := make([]Bundled, 0, len(c.bundled))
-	for key, sum := range c.bundled {
-		list = append(list, Bundled{key[0], key[1], sum})
+	for _, b := range c.bundled {
+		list = append(list, b)
 	}
 	slices.SortFunc(list, func(a, b Bundled) int {
 		return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Version, b.Version))
@@ -293,8 +300,26 @@ func (c *Catalogue) Bundled() []Bundled {
 
 // BundledDigest is the digest of a package that ships in the client.
 func (c *Catalogue) BundledDigest(id, version string) (string, bool) {
-	sum, ok := c.bundled[[2]string{id, version}]
-	return sum, ok
+	b, ok := c.bundled[[2]string{id, version}]
+	return b.Digest, ok
+}
+
+// Hooks are those of the integration that the release ships for a framework: packs of recipes have them too, whatever integration
+// they name, since the launcher asks the shipped one. A framework without one has the launcher's defaults, unless nothing is known
+// of any.
+func (c *Catalogue) Hooks(framework string) (h Hooks, ok bool) {
+	if b, shipped := c.bundled[[2]string{integrationID(framework), c.release}]; shipped {
+		if b.Hooks == nil {
+			return h, false
+		}
+		return *b.Hooks, true
+	}
+	for _, b := range c.bundled {
+		if b.Hooks != nil {
+			return Hooks{Algorithms: true}, true
+		}
+	}
+	return h, false
 }
 
 // Benchmarks lists the benchmarks that ship in the client. The caller must not change them.

@@ -156,7 +156,10 @@ func (p *packageReader) integrations() error {
 			return err
 		}
 		p.inputs[path.Base(dir)] = known(i.Facts.RequiredInputs)
-		p.bundled = append(p.bundled, Bundled{ID: integrationID(path.Base(dir)), Version: p.release, Digest: t.Listing().Content.String()})
+		p.bundled = append(p.bundled, Bundled{
+			ID: integrationID(path.Base(dir)), Version: p.release, Digest: t.Listing().Content.String(),
+			Hooks: &Hooks{Algorithms: i.Facts.AlgorithmHook, DataPrepJobs: i.Facts.DataPrepJobs},
+		})
 		return nil
 	})
 }

@@ -25,7 +25,7 @@ const (
 
 // ParseSnapshot reads what an administrator took from an installed client release:
 //
-//	{"recipes": [row as in Answer...], "bundled_plugins": [{"id","version","digest"}...], "benchmarks": [...]}
+//	{"recipes": [row as in Answer...], "bundled_plugins": [{"id","version","digest","hooks"}...], "benchmarks": [...]}
 //
 // A row may have a key "gatehouse" with what else is known of the recipe, as Encode writes it; without it the facts of the
 // shipped recipe with the same digest count. Keys that no client looks at are passed over. The catalogue is nil when the
@@ -205,7 +205,24 @@ func (s *snapshot) bundled(v *pyvalue.Value, field string) Bundled {
 		ID:      s.text(v.Get("id"), field+".id", "<owner>/<name>", isRecipeID),
 		Version: s.text(v.Get("version"), field+".version", "a version", name.IsSegment),
 		Digest:  s.text(v.Get("digest"), field+".digest", "sha256:<64 hex digits>", isSHA256),
+		Hooks:   s.hooks(v.Get("hooks"), field+".hooks"),
 	}
+}
+
+// hooks may be absent: snapshots of older programs lack them.
+func (s *snapshot) hooks(v *pyvalue.Value, field string) *Hooks {
+	if v == nil || v.Kind == pyvalue.None || !s.object(v, field) {
+		return nil
+	}
+	flag := func(key string) bool {
+		b := v.Get(key)
+		if b == nil || b.Kind != pyvalue.Bool {
+			s.bad(field+"."+key, "found %s, expected true or false", b.TypeName())
+			return false
+		}
+		return b.Bool
+	}
+	return &Hooks{Algorithms: flag("algorithms"), DataPrepJobs: flag("data_prep_jobs")}
 }
 
 func notEmpty(s string) bool { return s != "" && s == pyvalue.Strip(s) }
