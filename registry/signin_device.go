@@ -266,9 +266,31 @@ func (s *Service) ApproveDevice(ctx context.Context, p auth.Principal, userCode,
 		case a.Disabled:
 			return Errorf(Conflict, "account %s is disabled", account)
 		}
-		return s.approve(tx, p, &c, account, "")
+		credential, err := s.vouched(tx, p, account)
+		if err != nil {
+			return err
+		}
+		return s.approve(tx, p, &c, account, credential)
 	})
 	return c, err
+}
+
+// vouched is what a session hangs on that an administrator approves for an account, so that it does not outlive what the
+// administrator signed in with where that expires: for their own account that itself, as at the pages; for another one a token of
+// that account which expires with it, and whose secret nobody has.
+func (s *Service) vouched(tx Tx, p auth.Principal, account string) (credential string, err error) {
+	if account == p.Account {
+		return s.underlying(tx, p)
+	}
+	if p.TokenID == "" {
+		return "", nil
+	}
+	own, err := tx.TokenByID(p.TokenID)
+	if err != nil || own.ExpiresAt.IsZero() {
+		return "", unauthorized(err)
+	}
+	t, err := s.insertToken(tx, account, "a sign-in that "+p.Account+" approved", auth.NewSecret(), own.ExpiresAt.Sub(s.now()))
+	return t.ID, err
 }
 
 func (s *Service) approve(tx Tx, p auth.Principal, c *DeviceCode, account, credential string) error {

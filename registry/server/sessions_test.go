@@ -3,6 +3,7 @@ package server_test
 import (
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 	"sync"
@@ -321,6 +322,33 @@ func TestDisabledAccount(t *testing.T) {
 	}
 	g.robot("alice", "ci", scope("alice/**", auth.Pull))
 	g.send("admin", http.MethodPost, "/api/admin/device/approve", wire.ApproveDevice{Code: g.startDevice(laptop).UserCode, Account: "alice+ci"}).want(t, http.StatusUnprocessableEntity)
+}
+
+// TestApprovedByExpiringToken: what an administrator approves with a token that expires ends with it, and makes no token that
+// outlives it.
+func TestApprovedByExpiringToken(t *testing.T) {
+	g := startGatehouse(t)
+	var brief wire.Token
+	g.send("admin", http.MethodPost, "/api/tokens", wire.NewToken{ExpiresIn: 3600}).want(t, http.StatusCreated).into(t, &brief)
+	for _, account := range []string{"admin", "alice"} {
+		code := g.startDevice(laptop)
+		body := []byte(fmt.Sprintf(`{"code":%q,"account":%q}`, code.UserCode, account))
+		g.do(call{token: brief.Secret, method: http.MethodPost, path: "/api/admin/device/approve", body: body}).want(t, http.StatusOK)
+		var in wire.SignedIn
+		g.poll(code.DeviceCode).want(t, http.StatusOK).into(t, &in)
+		if got := g.whoami(in.AccessToken); got != http.StatusOK || in.User.Username != account {
+			t.Errorf("%s: status %d of the session of %q", account, got, in.User.Username)
+		}
+		g.do(call{token: in.AccessToken, method: http.MethodPost, path: "/api/tokens", body: []byte(`{}`)}).refused(t, "/api/", http.StatusForbidden)
+		g.sleep(59 * time.Minute)
+		in = g.refreshed(in.RefreshToken)
+		g.sleep(2 * time.Minute)
+		if got := g.whoami(in.AccessToken); got != http.StatusUnauthorized {
+			t.Errorf("%s: the session outlives the token that approved it: status %d", account, got)
+		}
+		g.refresh(in.RefreshToken).want(t, http.StatusUnauthorized)
+		g.ahead.Store(0)
+	}
 }
 
 // TestReleaseOfSession gives a client the catalogue of the release that it named when it signed in, unless its address names
