@@ -121,6 +121,15 @@ func TestGateOverRows(t *testing.T) {
 			w.must("enable", err)
 			wants("enabled again", "", []string{good})
 
+			first := w.shipped(alice, d, "several-"+string(d), "1.9.0", "")
+			w.shipped(alice, d, "several-"+string(d), "1.10.0", "")
+			sum := first[strings.Index(first, "sha256:") : len(first)-2]
+			_, err = w.replicas[0].SetEnabled(ctx, root, "alice", "several-"+string(d), "1.9.0", false)
+			w.must("disable", err)
+			wants("disabled, with a newer one", "job.plugins.record.disabled", []string{first}, "the newest enabled version is 1.10.0, digest sha256:")
+			newer := strings.Replace(first, "1.9.0", "1.10.0", 1)
+			wants("an older version's digest", "job.plugins.record.digest", []string{newer}, sum, "is the digest of version 1.9.0")
+
 			other := dialect.All[0]
 			if other == d {
 				other = dialect.All[1]

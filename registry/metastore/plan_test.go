@@ -122,6 +122,7 @@ func fillMany(t *testing.T, s *Store) {
 var hotLookups = map[string]func(registry.Tx) error{
 	"a tag":          func(t registry.Tx) error { _, err := t.Tag("a/x", "v12345"); return err },
 	"a page of tags": func(t registry.Tx) error { _, err := t.Tags("a/x", "v12", 100); return err },
+	"last versions":  func(t registry.Tx) error { _, err := t.LastVersions("s/12345", 20); return err },
 	"a manifest":     func(t registry.Tx) error { _, err := t.Manifest("a/x", numberedDigest(12345)); return err },
 	"a manifest by tag": func(t registry.Tx) error {
 		_, err := t.FindManifest("a/x", registry.Reference{Tag: "v12345"})
