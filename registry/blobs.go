@@ -63,7 +63,7 @@ func (s *Service) DeleteBlob(ctx context.Context, p auth.Principal, repository s
 			return err
 		}
 		if n > 0 {
-			return Errorf(Unsupported, "blob %s is named by %d manifests of %s; delete these first", d, n, repository)
+			return Errorf(Unsupported, "blob %s is named by %d manifests of %s, or files of versions that are not sealed yet; delete these first, or wait until the files expire", d, n, repository)
 		}
 		if err := tx.UnlinkBlob(repository, d); err != nil {
 			return err

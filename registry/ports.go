@@ -132,7 +132,7 @@ type ContentTx interface {
 	LinkedBlob(repository string, d digest.Digest) (digest.Descriptor, error) // ErrBlobUnknown
 	UnlinkBlob(repository string, d digest.Digest) error                      // ErrBlobUnknown
 	BlobRepositories(d digest.Digest) ([]string, error)                       // repositories that link the blob, sorted
-	BlobReferences(repository string, d digest.Digest) (int, error)           // manifests of the repository that name d
+	BlobReferences(repository string, d digest.Digest) (int, error)           // manifests of the repository, and files of versions that are not sealed, that are or name d
 	PutManifest(Manifest) error                                               // idempotent by repository and digest
 	Manifest(repository string, d digest.Digest) (Manifest, error)            // ErrManifestUnknown
 	DeleteManifest(repository string, d digest.Digest) error                  // with its tags; ErrManifestUnknown

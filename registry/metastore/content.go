@@ -106,7 +106,8 @@ func (t *tx) BlobRepositories(d digest.Digest) ([]string, error) {
 
 // BlobReferences implements registry.ContentTx. A manifest that names d more than once counts once.
 func (t *tx) BlobReferences(repository string, d digest.Digest) (n int, err error) {
-	err = t.get(`SELECT COUNT(DISTINCT manifest) FROM manifest_references WHERE repository = $1 AND digest = $2`,
+	err = t.get(`SELECT (SELECT COUNT(DISTINCT manifest) FROM manifest_references WHERE repository = $1 AND digest = $2)
+		+ (SELECT COUNT(*) FROM suite_files WHERE repository = $1 AND digest = $2)`,
 		[]any{repository, d.String()}, &n)
 	return n, err
 }

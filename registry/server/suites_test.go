@@ -195,6 +195,29 @@ func detailOf(t *testing.T, r reply) string {
 	return body.Detail
 }
 
+// TestUnsealedFileStays: what was uploaded for a version that is not sealed yet is no blob that its owner deletes, or the seal would
+// promise files that nobody can pull.
+func TestUnsealedFileStays(t *testing.T) {
+	t.Parallel()
+	g := startGatehouse(t)
+	files := withFile(shop, "large.bin", strings.Repeat("large", 50_000))
+	p := pushing{g: g, as: "alice", kind: "environment", name: "shop", version: "v1"}
+	p.files(files)
+	blob := func(method, name string) reply {
+		return g.do(call{as: "alice", method: method, path: "/v2/alice/environments/shop/blobs/sha256:" + hexSum(files[name])})
+	}
+	for name := range files {
+		blob(http.MethodDelete, name).want(t, http.StatusMethodNotAllowed)
+	}
+	p.file("index.json", string(indexOf(files))).want(t, http.StatusOK)
+	for name, text := range files {
+		if got := blob(http.MethodGet, name).want(t, http.StatusOK); string(got.body) != text {
+			t.Errorf("%s: %d bytes", name, len(got.body))
+		}
+		blob(http.MethodDelete, name).want(t, http.StatusMethodNotAllowed)
+	}
+}
+
 func TestSealedVersionStays(t *testing.T) {
 	t.Parallel()
 	g := startGatehouse(t)
