@@ -2,6 +2,7 @@ package admission
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/gatehouse-registry/gatehouse/admission/dialect"
@@ -58,8 +59,8 @@ func (g *submissionGate) references() {
 	}
 	var warn []string
 	for _, u := range g.value.Unchecked {
-		if !quietKinds[u.Kind] {
-			warn = append(warn, fmt.Sprintf("%s %.100q", u.Kind, u.Text))
+		if text := fmt.Sprintf("%s %.100q", u.Kind, u.Text); !quietKinds[u.Kind] && !slices.Contains(warn, text) {
+			warn = append(warn, text)
 		}
 	}
 	if n := len(warn); n > 0 {

@@ -2,7 +2,6 @@ package jobspec
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/gatehouse-registry/gatehouse/admission/nearest"
@@ -74,17 +73,28 @@ func (r *reader) gates(m node, suites bool) {
 		r.bad(m.get("suites"), "job.evaluation.gates.suites_required", "found no suites, expected the benchmarks that the gates judge")
 		return
 	}
+	if !suites {
+		return
+	}
+	known := make(map[string]bool, len(names))
+	for _, name := range names {
+		known[name] = true
+	}
 	for i, gate := range r.spec.Evaluation.Gates {
-		benchmark, _, _ := strings.Cut(gate.Metric, "/")
-		if suites && !slices.Contains(names, benchmark) {
+		if benchmark, _, _ := strings.Cut(gate.Metric, "/"); !known[benchmark] {
 			r.otherSuite(metrics[i], benchmark, names)
 		}
 	}
 }
 
+// maxNamed is how many names of a document are looked through for one that a message shows: a million bytes hold enough of them
+// to keep a core busy for minutes when each is compared with each.
+const maxNamed = 100
+
 // otherSuite says that a gate judges a benchmark that does not run. Where a suite is spelled nearly so, either of the two may
 // be the wrong one.
 func (r *reader) otherSuite(n node, benchmark string, suites []string) {
+	suites = suites[:min(len(suites), maxNamed)]
 	message := fmt.Sprintf("found the benchmark %.100q, expected one of the suites (%.200s)", benchmark, strings.Join(suites, ", "))
 	hint := ""
 	if near := nearest.Word(benchmark, suites); near != "" {

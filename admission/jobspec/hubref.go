@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/gatehouse-registry/gatehouse/admission/name"
 	"github.com/gatehouse-registry/gatehouse/admission/pyvalue"
 	"github.com/gatehouse-registry/gatehouse/admission/rule"
 	"github.com/gatehouse-registry/gatehouse/internal/pattern"
@@ -122,7 +123,31 @@ func (r *reader) noHub(n node, prefix, text string, rules hubRules) {
 	if rules.kind == HubModel {
 		hint = "Name the model: <namespace>/<name> on this platform, hf: or ms: before it on a hub, or a path that the job can read."
 	}
-	r.badWith(n, rules.hub, hint, "found the address %.100q, expected a reference, [<hub>:]<namespace>/<name>[@<revision>]; an address is no reference", WithoutUserinfo(text))
+	meant := ""
+	if ref := ofPage(text); ref != "" {
+		meant = "; did you mean " + ref + "?"
+	}
+	r.badWith(n, rules.hub, hint, "found the address %.100q, expected a reference, [<hub>:]<namespace>/<name>[@<revision>]%s", WithoutUserinfo(text), meant)
+}
+
+// hubSites are the hosts of the hubs' pages.
+var hubSites = map[string]string{
+	"huggingface.co": "hf", "www.huggingface.co": "hf", "hf.co": "hf", "modelscope.cn": "ms", "www.modelscope.cn": "ms",
+}
+
+// ofPage is the reference to what a page of a hub shows, "" for any other address.
+func ofPage(address string) string {
+	_, rest, _ := strings.Cut(address, "://")
+	host, path, _ := strings.Cut(rest, "/")
+	hub, ok := hubSites[strings.ToLower(host)]
+	parts := split(path)
+	if len(parts) > 0 && (parts[0] == "datasets" || parts[0] == "models") {
+		parts = parts[1:]
+	}
+	if !ok || len(parts) < 2 || !name.IsSegment(parts[0]) || !name.IsSegment(parts[1]) {
+		return ""
+	}
+	return hub + ":" + parts[0] + "/" + parts[1]
 }
 
 // hubName reads <namespace>/<name>, or a single part where the hub allows it.

@@ -160,7 +160,9 @@ func (r *reader) roles(n node, pools bool) {
 	}
 }
 
+// poolNames lists the first pools, for a message.
 func poolNames(pools []Pool) string {
+	pools = pools[:min(len(pools), maxNamed)]
 	names := make([]string, len(pools))
 	for i, p := range pools {
 		names[i] = p.Name

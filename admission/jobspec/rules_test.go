@@ -191,6 +191,10 @@ func TestUnknownFieldNamesNearest(t *testing.T) {
 		{"spec.display_name", "it belongs in metadata", dialect.TunePlane},
 		{"metadata.core_version", "it belongs in provenance", dialect.TunePlane},
 		{"spec.series", "it belongs in an entry of spec.resources.pools", dialect.Forge},
+		{"spec.resources.gpus", "did you mean gpus_per_node in an entry of spec.resources.pools?", dialect.Forge},
+		{"spec.name", "this object may hold data", dialect.Forge},
+		{"name", "it belongs in metadata", dialect.TunePlane},
+		{"spec.dataset", "it belongs in spec.data.train or spec.data.validation", dialect.TunePlane},
 		{"spec.env", "this object may hold data", dialect.TunePlane},
 	}
 	for _, tt := range tests {
@@ -303,5 +307,19 @@ func TestDigestForm(t *testing.T) {
 	const want = "sha256:02ebcf28cfff60262530c7f4e4b66d6f20e0f5dcc566b1e4fb51102b744fa977"
 	if got.String() != want {
 		t.Errorf("digest %s, want %s", got, want)
+	}
+}
+
+// TestAddressesOfHubs checks what is said of an address where a reference belongs.
+func TestAddressesOfHubs(t *testing.T) {
+	for address, want := range map[string]string{
+		"https://huggingface.co/Qwen/Qwen3-8B/tree/main": "did you mean hf:Qwen/Qwen3-8B?", "https://www.modelscope.cn/models/Qwen/Qwen3-8B": "did you mean ms:Qwen/Qwen3-8B?",
+		"https://huggingface.co/datasets/openai/gsm8k": "did you mean hf:openai/gsm8k?", "s3://bucket/model": `found the address "s3://bucket/model", expected a reference`,
+		"https://huggingface.co/": "expected a reference", "https://user:hunter2@h.example/x": `found the address "https://h.example/x"`,
+	} {
+		_, report := Parse(with(smallest(dialect.TunePlane), "spec.model", fmt.Sprintf(`{"base":%q}`, address)), Options{})
+		if text := fmt.Sprint(report.Violations); !strings.Contains(text, want) || strings.Contains(text, "hunter2") {
+			t.Errorf("%s: %s, want %q", address, text, want)
+		}
 	}
 }

@@ -148,7 +148,8 @@ var homes = map[section]struct {
 }
 
 // belongs says where a key that a section lacks is known: in the objects around and inside it, or else anywhere. It is ""
-// for a key that is known nowhere, or in so many places that none is likely.
+// for a key that is known nowhere, or in so many places, as name and version are, that none is likely; but of the document
+// itself the sections inside it are.
 func (r *reader) belongs(key string, sec section) string {
 	var around, all []string
 	for other := secRoot; other < secFree; other++ {
@@ -160,13 +161,28 @@ func (r *reader) belongs(key string, sec section) string {
 			around = append(around, homes[other].name)
 		}
 	}
+	if len(all) > 2 && sec != secRoot {
+		return ""
+	}
 	if len(around) > 0 {
 		all = around
 	}
-	if len(all) > 3 {
+	if len(all) > 2 {
 		return ""
 	}
 	return strings.Join(all, " or ")
+}
+
+// inside is the key of an object inside a section that an unknown key of the section was probably meant to be.
+func (r *reader) inside(key string, sec section) (near, home string) {
+	for child := secRoot; child < secFree; child++ {
+		if homes[child].parent == sec {
+			if near = nearest.Mistyped(key, keysOf()[r.d][child]); near != "" {
+				return near, homes[child].name
+			}
+		}
+	}
+	return "", ""
 }
 
 // carriedElsewhere are keys that users of other platforms expect to set variables and credentials by.
@@ -185,6 +201,9 @@ func (r *reader) instead(key string, sec section, names []string) (message, hint
 	}
 	if near := nearest.Word(key, names); near != "" {
 		return "did you mean " + near + "?", ""
+	}
+	if near, home := r.inside(key, sec); near != "" {
+		return fmt.Sprintf("did you mean %s in %s?", near, home), ""
 	}
 	message = "this object may hold " + strings.Join(names, ", ")
 	if slices.Contains(carriedElsewhere, strings.ToLower(key)) {

@@ -12,11 +12,14 @@ const maxWord = 128
 
 // How a word is near to a known one, from what is most likely meant to what is least.
 const (
-	mistyped  = iota // few letters differ
-	holdsPart        // one is some of the parts of the other: every, every_steps
-	holds            // one is a piece of the other
-	begins           // both begin alike and one ends soon after: hyperparameters, hyperparams
-	initials         // the first letters of the known one's parts: lr, learning_rate
+	same       = iota // but for case
+	beginsWith        // a short word that is the first parts of the known one: gpus, gpus_per_node
+	mistyped          // few letters differ
+	holdsPart         // one is some of the parts of the other: every, every_steps
+	holds             // one is a piece of the other
+	begins            // both begin alike and one ends soon after: hyperparameters, hyperparams
+	initials          // the first letters of the known one's parts: lr, learning_rate
+	firstPart         // the known one's first part is one of the word's: num_gpus, gpus_per_node
 	far
 )
 
@@ -35,9 +38,9 @@ func Word(word string, known []string) string {
 }
 
 // Mistyped is the known word that differs least from word, case aside: at most a third of its letters may differ, and at
-// most three. It is "" when there is none.
+// most three, or a short word is its beginning. It is "" when there is none.
 func Mistyped(word string, known []string) string {
-	if near := likes(word, known); len(near) > 0 && near[0].kind == mistyped {
+	if near := likes(word, known); len(near) > 0 && near[0].kind <= mistyped {
 		return near[0].word
 	}
 	return ""
@@ -77,7 +80,13 @@ func likes(word string, known []string) []likeness {
 
 // compare says how near two words in lower case are.
 func compare(word, known string) (kind, cost int) {
-	if d := distance(word, known); d <= max(1, min(3, len(known)/3)) {
+	d := distance(word, known)
+	switch {
+	case d == 0:
+		return same, 0
+	case len(word) >= 3 && len(word) <= shortWord && strings.HasPrefix(known, word) && edge(known, len(word)):
+		return beginsWith, len(known)
+	case d <= max(1, min(3, len(known)/3)):
 		return mistyped, d
 	}
 	short, long := word, known
@@ -89,7 +98,7 @@ func compare(word, known string) (kind, cost int) {
 	case len(short) < 3:
 	case at >= 0 && edge(long, at) && edge(long, at+len(short)):
 		return holdsPart, more
-	case at >= 0 && len(short) >= 4 && 2*len(short) >= len(long):
+	case at == 0, at > 0 && len(short) >= 4 && 2*len(short) >= len(long):
 		return holds, more
 	case beginAlike(short, long):
 		return begins, more
@@ -97,7 +106,27 @@ func compare(word, known string) (kind, cost int) {
 	if len(word) >= 2 && word == firstLetters(known) {
 		return initials, len(known)
 	}
+	if sharesFirstPart(word, known) {
+		return firstPart, len(known)
+	}
 	return far, 0
+}
+
+// shortWord is how many letters a word has at most of which a single one makes another word: gpus, cpus.
+const shortWord = 5
+
+// sharesFirstPart reports whether the first of several parts of a known word is one of the word's, a final s aside.
+func sharesFirstPart(word, known string) bool {
+	parts := partsOf(known)
+	if len(parts) < 2 || len(parts[0]) < 3 || strings.Contains(known, "/") { // an owner's name says nothing
+		return false
+	}
+	first := strings.TrimSuffix(parts[0], "s")
+	return slices.ContainsFunc(partsOf(word), func(part string) bool { return strings.TrimSuffix(part, "s") == first })
+}
+
+func partsOf(s string) []string {
+	return strings.FieldsFunc(s, func(c rune) bool { return strings.ContainsRune(separators, c) })
 }
 
 // separators stand between the parts of a word.
@@ -119,7 +148,7 @@ func beginAlike(short, long string) bool {
 
 // firstLetters are the first letters of a word's parts, "" for a word of one part.
 func firstLetters(s string) string {
-	parts := strings.FieldsFunc(s, func(c rune) bool { return strings.ContainsRune(separators, c) })
+	parts := partsOf(s)
 	if len(parts) < 2 {
 		return ""
 	}
