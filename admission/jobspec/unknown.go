@@ -173,13 +173,15 @@ func (r *reader) belongs(key string, sec section) string {
 	return strings.Join(all, " or ")
 }
 
-// inside is the key of an object inside a section that an unknown key of the section was probably meant to be.
+// inside is the key of an object inside a section that an unknown key of the section was probably meant to be. Of what is known
+// as it stands belongs has spoken.
 func (r *reader) inside(key string, sec section) (near, home string) {
 	for child := secRoot; child < secFree; child++ {
-		if homes[child].parent == sec {
-			if near = nearest.Mistyped(key, keysOf()[r.d][child]); near != "" {
-				return near, homes[child].name
-			}
+		if homes[child].parent != sec {
+			continue
+		}
+		if near = nearest.Mistyped(key, keysOf()[r.d][child]); near != "" && near != key {
+			return near, homes[child].name
 		}
 	}
 	return "", ""
