@@ -90,9 +90,12 @@ func (g *submissionGate) otherDigest(field string, ref PluginRef, p jobspec.Plug
 	g.add("job.plugins.record.digest", field+".digest", "the job names %.100q for %s, published is %s%s", p.Digest, ref, r.Content, whose)
 }
 
+// maxGuesses is up to how many violations a near id is looked for: a job can name thousands, which nobody mends one by one.
+const maxGuesses = 50
+
 // nearShipped is the package of the client release that an id was meant to be, "" when none is near.
 func (g *submissionGate) nearShipped(id string) string {
-	if g.in.Catalogue == nil {
+	if g.in.Catalogue == nil || len(g.report.Violations) > maxGuesses {
 		return ""
 	}
 	var ids []string

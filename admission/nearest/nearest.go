@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // maxWord bounds the words that are compared: a longer one was not mistyped but made up.
@@ -80,13 +81,17 @@ func likes(word string, known []string) []likeness {
 
 // compare says how near two words in lower case are.
 func compare(word, known string) (kind, cost int) {
-	d := distance(word, known)
+	most := max(1, min(3, len(known)/3))
+	d := most + 1
+	if apart := utf8.RuneCountInString(word) - utf8.RuneCountInString(known); -most <= apart && apart <= most {
+		d = distance(word, known) // which is at least apart, and is the costly part
+	}
 	switch {
 	case d == 0:
 		return same, 0
 	case len(word) >= 3 && len(word) <= shortWord && strings.HasPrefix(known, word) && edge(known, len(word)):
 		return beginsWith, len(known)
-	case d <= max(1, min(3, len(known)/3)):
+	case d <= most:
 		return mistyped, d
 	}
 	short, long := word, known
