@@ -110,12 +110,14 @@ func (d Directory) Deliver(ctx context.Context, m registry.HandoverMessage) erro
 	if m.Event == registry.EventCancelled {
 		name += ".cancelled"
 	}
-	to, from := filepath.Join(d.Path, name), filepath.Join(d.Path, "."+m.ID+".tmp")
+	to, from := filepath.Join(d.Path, name), d.unfinished(m, m.Try)
 	if _, err := os.Lstat(to); !errors.Is(err, fs.ErrNotExist) {
 		return errors.Join(err, durable.SyncFolder(d.Path))
 	}
-	if err := os.RemoveAll(from); err != nil { // what a try that died left
-		return err
+	for try := range m.Try + 1 { // what tries that died left
+		if err := os.RemoveAll(d.unfinished(m, try)); err != nil {
+			return err
+		}
 	}
 	if err := os.Mkdir(from, 0o750); err != nil {
 		return err
@@ -128,4 +130,10 @@ func (d Directory) Deliver(ctx context.Context, m registry.HandoverMessage) erro
 		return errors.Join(err, os.RemoveAll(from))
 	}
 	return durable.SyncFolder(d.Path)
+}
+
+// unfinished is the folder that a try writes into. Each has its own: one that stood still until its lease was over, and goes on
+// beside the next, can't give its name to a folder that is half written.
+func (d Directory) unfinished(m registry.HandoverMessage, try int) string {
+	return filepath.Join(d.Path, fmt.Sprintf(".%s.%d.tmp", m.ID, try))
 }

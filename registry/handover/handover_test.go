@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -153,7 +154,7 @@ func TestDirectory(t *testing.T) {
 	to := handover.Directory{Path: dir, Package: true, Base: base}
 	m := message(registry.EventAdmitted, packageBytes)
 	// What a try that was killed left is in nobody's way.
-	left := filepath.Join(dir, "."+m.ID+".tmp")
+	left := filepath.Join(dir, fmt.Sprintf(".%s.%d.tmp", m.ID, m.Try-1))
 	if err := errors.Join(os.Mkdir(left, 0o700), os.WriteFile(filepath.Join(left, handover.SpecFile), []byte("half"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
@@ -186,6 +187,59 @@ func TestDirectory(t *testing.T) {
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) != 1 {
+		t.Errorf("left behind: %v, %v", entries, err)
+	}
+}
+
+// atEnd is a blob that does something before it says that it ends.
+type atEnd struct {
+	registry.Blob
+	do func()
+}
+
+func (b atEnd) Read(p []byte) (int, error) {
+	n, err := b.Blob.Read(p)
+	if err == io.EOF {
+		b.do()
+	}
+	return n, err
+}
+
+// TestDirectoryAfterAPause: a try stands still behind the package until another one, on another replica, has begun, and goes on beside
+// it. What then has the job's name is whole, whichever of them gave it.
+func TestDirectoryAfterAPause(t *testing.T) {
+	dir := t.TempDir()
+	to := handover.Directory{Path: dir, Package: true, Base: base}
+	first, second := message(registry.EventAdmitted, packageBytes), message(registry.EventAdmitted, packageBytes)
+	second.Try++
+	open, failed := first.Package, errors.New("the store is away")
+	begun, goOn, ended := make(chan bool), make(chan bool), make(chan error)
+	second.Package = func(context.Context) (registry.Blob, error) {
+		close(begun)
+		<-goOn
+		return nil, failed
+	}
+	first.Package = func(ctx context.Context) (registry.Blob, error) {
+		b, err := open(ctx)
+		return atEnd{b, func() {
+			go func() { ended <- to.Deliver(ctx, second) }()
+			<-begun
+		}}, err
+	}
+	err := to.Deliver(t.Context(), first)
+	close(goOn)
+	if got := <-ended; !errors.Is(got, failed) {
+		t.Errorf("the second try: %v", got)
+	}
+	if _, there := os.Lstat(filepath.Join(dir, first.Job.ID)); err == nil || there == nil {
+		checkFolder(t, filepath.Join(dir, first.Job.ID), first)
+	}
+	second.Package = open
+	if second.Try++; to.Deliver(t.Context(), second) != nil {
+		t.Error("the third try failed")
+	}
+	checkFolder(t, filepath.Join(dir, first.Job.ID), second)
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
 		t.Errorf("left behind: %v, %v", entries, err)
 	}
 }
