@@ -10,6 +10,7 @@ import (
 	"github.com/gatehouse-registry/gatehouse/admission/jobspec"
 	"github.com/gatehouse-registry/gatehouse/admission/pack"
 	"github.com/gatehouse-registry/gatehouse/admission/receipt"
+	"github.com/gatehouse-registry/gatehouse/admission/rule"
 	"github.com/gatehouse-registry/gatehouse/digest"
 )
 
@@ -158,7 +159,14 @@ type submissionGate struct {
 	spec       jobspec.Spec  // the job as it will be stored
 	entry      catalogueFind // the recipe
 	value      SubmissionValue
+
+	violations, warnings int // filed by the gate, those of the document apart
+	dropped              int // beyond maxFiled
 }
+
+// maxFiled bounds the violations and, apart from them, the warnings that the gate adds to those of the document: a job can name
+// tens of thousands of things.
+const maxFiled = 500
 
 // catalogueFind is a recipe that may not have been found.
 type catalogueFind struct {
@@ -173,6 +181,17 @@ func (g *submissionGate) add(id RuleID, field, format string, args ...any) bool 
 
 // file adds a violation, with the place of its field in the document, and reports whether it refuses.
 func (g *submissionGate) file(v Violation) bool {
+	filed := &g.violations
+	info, known := rule.Lookup(v.Rule)
+	warns := known && info.Warns(g.report.Dialect, g.report.Policy)
+	if warns {
+		filed = &g.warnings
+	}
+	if *filed == maxFiled {
+		g.dropped++
+		return !warns
+	}
+	*filed++
 	if p := g.in.Spec.Place(v.Field); v.Field != "" {
 		v.Pointer = p.Pointer
 		if v.Line == 0 {
@@ -203,6 +222,10 @@ func (g *submissionGate) unchecked(ref jobspec.Reference) {
 
 // decide turns what was found into the answer.
 func (g *submissionGate) decide() (Decision, *jobspec.Spec) {
+	if g.dropped > 0 {
+		g.report.Add(Violation{Rule: "job.report.truncated", File: g.in.File, Message: fmt.Sprintf(
+			"%d more findings of the server are not listed (at most %d violations and %d warnings are)", g.dropped, maxFiled, maxFiled)})
+	}
 	g.report.InDocumentOrder()
 	subject := Subject{Name: g.spec.Metadata.Name, Dialect: g.spec.Dialect}
 	if c := g.in.Catalogue; c != nil {

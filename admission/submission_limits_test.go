@@ -1,8 +1,12 @@
 package admission
 
 import (
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
+	"github.com/gatehouse-registry/gatehouse/admission/catalogue"
 	"github.com/gatehouse-registry/gatehouse/admission/dialect"
 	"github.com/gatehouse-registry/gatehouse/admission/jobspec"
 	"github.com/gatehouse-registry/gatehouse/digest"
@@ -70,4 +74,31 @@ func TestSubmissionLimits(t *testing.T) {
 			t.Run(string(d)+"/"+tt.name, func(t *testing.T) { tt.check(t, d) })
 		}
 	}
+}
+
+// TestSubmissionTruncated checks that what the gate finds of thousands of names is bounded, and that the rest is counted.
+func TestSubmissionTruncated(t *testing.T) {
+	names := make([]string, 2000)
+	for i := range names {
+		names[i] = fmt.Sprintf("%q", fmt.Sprintf("action%d", i))
+	}
+	src := strings.Replace(document(dialect.Forge), `"plugins":[`, `"lifecycle":{"on_success":[`+strings.Join(names, ",")+`]},"plugins":[`, 1)
+	in := inputOf(t, dialect.Forge, src)
+	lifecycle(&in)
+	decision, spec := CheckSubmission(in)
+	if decision.Allowed || spec != nil || len(decision.Violations) != maxFiled || decision.Violations[0].Rule != "job.lifecycle.on_success.recipe" {
+		t.Errorf("allowed %v with %d violations", decision.Allowed, len(decision.Violations))
+	}
+	if !slices.ContainsFunc(decision.Warnings, func(v Violation) bool {
+		return v.Rule == "job.report.truncated" && strings.Contains(v.Message, "1500 more")
+	}) {
+		t.Errorf("the rest is not told: %v", decision.Warnings)
+	}
+}
+
+// lifecycle gives the recipe of the catalogue an action.
+func lifecycle(in *SubmissionInput) {
+	e, _ := in.Catalogue.Lookup("verl/tune")
+	e.Lifecycle = []string{"export"}
+	in.Catalogue = catalogue.New(in.Catalogue.Dialect(), in.Catalogue.Release(), []catalogue.Entry{e}, in.Catalogue.Bundled())
 }

@@ -217,11 +217,14 @@ func (g *submissionGate) algorithms(kinds map[string]pack.Kind) {
 	if len(names) == 0 {
 		names, field = g.entry.Plugins, "spec.plugins"
 	}
+	provided := make(map[string]bool, len(g.spec.Plugins))
+	for _, p := range g.spec.Plugins {
+		if kind, known := kinds[p.ID]; !known || kind == pack.KindAlgorithm {
+			provided[jobspec.Leaf(p.ID)] = true
+		}
+	}
 	for _, name := range names {
-		if !slices.ContainsFunc(g.spec.Plugins, func(p jobspec.Plugin) bool {
-			kind, known := kinds[p.ID]
-			return jobspec.Leaf(p.ID) == name && (!known || kind == pack.KindAlgorithm)
-		}) {
+		if !provided[name] {
 			g.add("job.recipe.plugins.provided", field, "the algorithm %.100q is none of the job's plugins, expected an algorithm plugin of that name", name)
 		}
 	}

@@ -2,7 +2,6 @@ package admission
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/gatehouse-registry/gatehouse/admission/dialect"
@@ -58,9 +57,10 @@ func (g *submissionGate) references() {
 		g.resolve(ref)
 	}
 	var warn []string
+	told := make(map[string]bool)
 	for _, u := range g.value.Unchecked {
-		if text := fmt.Sprintf("%s %.100q", u.Kind, u.Text); !quietKinds[u.Kind] && !slices.Contains(warn, text) {
-			warn = append(warn, text)
+		if text := fmt.Sprintf("%s %.100q", u.Kind, u.Text); !quietKinds[u.Kind] && !told[text] {
+			told[text], warn = true, append(warn, text)
 		}
 	}
 	if n := len(warn); n > 0 {

@@ -96,8 +96,11 @@ const maxNamed = 100
 func (r *reader) otherSuite(n node, benchmark string, suites []string) {
 	suites = suites[:min(len(suites), maxNamed)]
 	message := fmt.Sprintf("found the benchmark %.100q, expected one of the suites (%.200s)", benchmark, strings.Join(suites, ", "))
-	hint := ""
-	if near := nearest.Word(benchmark, suites); near != "" {
+	hint, near := "", ""
+	if len(r.report.Violations) < maxNamed { // who has so many does not mend them one by one
+		near = nearest.Word(benchmark, suites)
+	}
+	if near != "" {
 		message += fmt.Sprintf("; the metric says %.100q and the suite %.100q, one of which is misspelled", benchmark, near)
 		hint = "Write the benchmark's name in the metric and in suites alike, as the catalogue spells it."
 	}

@@ -52,6 +52,8 @@ func hostile() map[string]struct {
 		"a link of 1 MiB":          {put("spec.framework.observability_url", `"`+repeat("a:", 500_000)+`"`), "job.framework.observability_url.url"},
 		"a number of 4,000 digits": {put("spec.resources.pools", `[{"name":"a","nodes":`+repeat("9", 4000)+`}]`), "job.resources.pool.nodes.max"},
 		"20,000 gates":             {put("spec.evaluation", `{"suites":["a"],"gates":[`+repeat(`{"metric":"b/c","min":1},`, 20_000)+`{}]}`), "job.evaluation.gate.metric.suite"},
+		"gates of other suites":    {put("spec.evaluation", `{"suites":[`+entries(30_000, `"s%d"`)+`],"gates":[`+entries(12_000, `{"metric":"t%d/x","min":1}`)+`]}`), "job.evaluation.gate.metric.suite"},
+		"roles of other pools":     {put("spec.resources", `{"pools":[`+entries(12_000, `{"name":"p%d"}`)+`],"roles":{`+entries(12_000, `"r%d":"q"`)+`}}`), "job.resources.roles.target"},
 		"NaN":                      {strings.Replace(small, `"spec":{`, `"spec":{"hyperparams":{"x":NaN},`, 1), "job.json.syntax"},
 		"key with a Cyrillic a":    {strings.Replace(small, `"name":"demo"`, `"nаme":"x","name":"demo"`, 1), "job.unknown_field"},
 		"key in capitals":          {strings.Replace(small, `"name":"demo"`, `"NAME":"x","name":"demo"`, 1), "job.unknown_field"},
@@ -66,6 +68,15 @@ func labels(n int) string {
 		fmt.Fprintf(&b, `"l%d":"",`, i)
 	}
 	return b.String()
+}
+
+// entries is a list with a comma between, each entry with its number.
+func entries(n int, entry string) string {
+	list := make([]string, n)
+	for i := range n {
+		list[i] = fmt.Sprintf(entry, i)
+	}
+	return strings.Join(list, ",")
 }
 
 func pluginList(ids ...string) string {
@@ -203,5 +214,20 @@ func BenchmarkHostile(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// TestMisspelledSuites checks that looking for what was meant ends: of a million bytes each name could be compared with each.
+func TestMisspelledSuites(t *testing.T) {
+	gates := func(n int) []rule.Violation {
+		src := with(smallest(dialect.Forge), "spec.evaluation", `{"suites":["gsm8k",`+entries(n, `"s%d"`)+`],"gates":[`+entries(n, `{"metric":"gsmk8/x%d","min":1}`)+`]}`)
+		_, report := Parse(src, Options{})
+		return report.Violations
+	}
+	if few := gates(3); len(few) != 3 || !strings.Contains(few[2].Message, "misspelled") {
+		t.Errorf("a few gates: %v", few)
+	}
+	if many := gates(1000); len(many) != maxFindings || !strings.Contains(many[0].Message, "misspelled") || strings.Contains(many[maxNamed].Message, "misspelled") {
+		t.Errorf("%d findings, %q to %q", len(many), many[0].Message, many[maxNamed].Message)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing/fstest"
 
 	"github.com/gatehouse-registry/gatehouse/admission/dialect"
+	"github.com/gatehouse-registry/gatehouse/admission/limit"
 	"github.com/gatehouse-registry/gatehouse/admission/rule"
 	"github.com/gatehouse-registry/gatehouse/admission/suite"
 )
@@ -85,5 +86,19 @@ func TestBounds(t *testing.T) {
 	defer root.Close()
 	if doc, _, report, err := suite.InspectTaskset(root, rule.Policy{}); doc != nil || err != nil || report.OK() {
 		t.Errorf("an empty folder: %v, %v", report, err)
+	}
+}
+
+// TestDeepTaskPath checks that a task's path is bounded before the folders above it are gone through.
+func TestDeepTaskPath(t *testing.T) {
+	document := func(path string) []byte {
+		return []byte(`{"schema":"` + suite.TasksetSchema + `","format":"` + suite.TasksetFormat + `","tasks":[{"id":"x","path":"` + path + `","split":"eval","sha256":"` + strings.Repeat("a", 64) + `"}]}`)
+	}
+	if _, report := suite.ParseTaskset(document(strings.Repeat("a/", (limit.Path-1)/2)+"x"), rule.Policy{}); !report.OK() {
+		t.Errorf("the longest path: %v", report.Violations)
+	}
+	_, report := suite.ParseTaskset(document(strings.Repeat("a/", 500_000)+"x"), rule.Policy{})
+	if len(report.Violations) != 1 || report.Violations[0].Rule != "taskset.task.path" || !strings.Contains(report.Violations[0].Message, "expected at most 1024") {
+		t.Errorf("a long path: %.500v", report.Violations)
 	}
 }

@@ -147,8 +147,10 @@ func (r *tasksetReader) task(field string, v *pyvalue.Value) (task TasksetTask, 
 		r.fault("taskset.task.id", field+".id", v.Get("id"), "found the id %.100q", task.ID)
 	}
 	elements := strings.Split(task.Path, "/")
-	ok = !strings.Contains(task.Path, `\`) && !slices.ContainsFunc(elements, func(e string) bool { return e == "" || e == "." || e == ".." })
+	ok = len(task.Path) <= limit.Path && !strings.Contains(task.Path, `\`) && !slices.ContainsFunc(elements, func(e string) bool { return e == "" || e == "." || e == ".." })
 	switch {
+	case len(task.Path) > limit.Path: // every folder above it is looked at (overlaps)
+		r.fault("taskset.task.path", field+".path", v.Get("path"), "found a path of %d bytes, expected at most %d", len(task.Path), limit.Path)
 	case !ok:
 		r.fault("taskset.task.path", field+".path", v.Get("path"), "found %.200q, expected a plain relative folder", task.Path)
 	case elements[len(elements)-1] != task.ID:
