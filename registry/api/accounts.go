@@ -103,7 +103,7 @@ func (a *API) SetQuota(c *gin.Context) error {
 		Username string `json:"username"`
 	}
 	if err := json.Unmarshal(document, &in); err != nil {
-		return registry.Errorf(registry.Invalid, "request body: %w", err)
+		return malformed("request body", err)
 	}
 	if _, err := a.svc.SetQuota(c.Request.Context(), caller(c), in.Username, document); err != nil {
 		return err

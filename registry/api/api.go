@@ -13,6 +13,8 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"reflect"
+	"strings"
 
 	"github.com/gin-gonic/gin"
 
@@ -62,9 +64,32 @@ func decodeBody(c *gin.Context, v any, strict bool) error {
 		d.DisallowUnknownFields()
 	}
 	if err := d.Decode(v); err != nil {
-		return registry.Errorf(registry.Invalid, "request body: %w", err)
+		return malformed("request body", err)
 	}
 	return nil
+}
+
+// malformed words a JSON document that holds another type than is read there, in words of JSON. Any other error passes.
+func malformed(what string, err error) error {
+	typed, ok := errors.AsType[*json.UnmarshalTypeError](err)
+	if !ok {
+		return registry.Errorf(registry.Invalid, "%s: %w", what, err)
+	}
+	want := "an object"
+	switch typed.Type.Kind() {
+	case reflect.String:
+		want = "a text"
+	case reflect.Bool:
+		want = "true or false"
+	case reflect.Slice:
+		want = "a list"
+	case reflect.Int, reflect.Int64:
+		want = "a whole number"
+	}
+	if field := strings.Trim(typed.Field, "."); field != "" {
+		what += ": " + field
+	}
+	return registry.Errorf(registry.Invalid, "%s: found %s, expected %s", what, typed.Value, want)
 }
 
 // readBody reads a whole body of at most max bytes. Errors: TooLarge.

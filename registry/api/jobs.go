@@ -127,7 +127,7 @@ func parseMetadata(raw []byte) (metadata, error) {
 		err = json.Unmarshal(raw, &m)
 	}
 	if err != nil {
-		return m, registry.Errorf(registry.Invalid, "metadata: %w", err)
+		return m, malformed("metadata", err)
 	}
 	return m, nil
 }
@@ -194,12 +194,13 @@ func (a *API) Preview(c *gin.Context) error {
 	if err == nil {
 		err = json.Unmarshal(body, &in)
 	}
+	what := "request body"
 	if err == nil && len(in.Metadata) > 0 {
-		err = json.Unmarshal(in.Metadata, &beside)
+		what, err = "metadata", json.Unmarshal(in.Metadata, &beside)
 	}
 	switch {
 	case err != nil:
-		return registry.Errorf(registry.Invalid, "request body: %w", err)
+		return malformed(what, err)
 	case len(in.Spec) > limit.Document:
 		return registry.Errorf(registry.TooLarge, "spec: %d bytes, at most %d are allowed", len(in.Spec), limit.Document)
 	case in.Form != "source":
