@@ -2,6 +2,7 @@ package catalogue
 
 import (
 	"fmt"
+	"sync"
 
 	"github.com/gatehouse-registry/gatehouse/admission/pack"
 	"github.com/gatehouse-registry/gatehouse/admission/pyvalue"
@@ -32,30 +33,35 @@ func (e Entry) renamed(h *pyvalue.Value, frameworkVersion string) (*pyvalue.Valu
 	}
 	out := &pyvalue.Value{Kind: pyvalue.Map, Line: h.Line, Column: h.Column}
 	var found []rule.Violation
+	names := sync.OnceValue(func() map[string]string { return e.byPath(frameworkVersion) }) // seldom asked for
+	given := sync.OnceValue(h.Keys)
 	for _, it := range h.Items {
 		key := it.Key.Text
-		if name, ok := e.named(key, frameworkVersion); ok && !e.Params.Has(key) && !h.Has(name) {
-			found = append(found, rule.Violation{
-				Rule: "job.hyperparams.path_key", Field: "spec.hyperparams", Line: it.Key.Line, Column: it.Key.Column,
-				Message: fmt.Sprintf("%.100q is the path of the parameter %s and was stored under that name", key, name),
-			})
-			it.Key = pyvalue.NewStr(name)
+		if !e.Params.Has(key) {
+			if name := names()[key]; name != "" && !given()[name] {
+				found = append(found, rule.Violation{
+					Rule: "job.hyperparams.path_key", Field: "spec.hyperparams", Line: it.Key.Line, Column: it.Key.Column,
+					Message: fmt.Sprintf("%.100q is the path of the parameter %s and was stored under that name", key, name),
+				})
+				it.Key = pyvalue.NewStr(name)
+			}
 		}
 		out.Items = append(out.Items, it)
 	}
 	return out, found
 }
 
-// named is the parameter that lies at a path, when exactly one does.
-func (e Entry) named(path, frameworkVersion string) (string, bool) {
-	found, n := "", 0
+// byPath are the parameters by the paths at which they lie, "" where several do.
+func (e Entry) byPath(frameworkVersion string) map[string]string {
+	names := make(map[string]string, e.Params.Len())
 	for name, p := range e.Params.All() {
-		if path != "" && pathOf(p, frameworkVersion) == path {
-			found = name
-			n++
+		path := pathOf(p, frameworkVersion)
+		if _, taken := names[path]; taken || path == "" {
+			name = ""
 		}
+		names[path] = name
 	}
-	return found, n == 1
+	return names
 }
 
 func pathOf(p pack.Param, frameworkVersion string) string {

@@ -37,8 +37,9 @@ func (r *Recipe) CheckHyperparams(given *pyvalue.Value, frameworkVersion string)
 	if unknown := r.unknownParams(given); len(unknown) > 0 {
 		add(hyperparamsField, r.firstUnknown(given), "%s", r.unknownMessage(unknown))
 	}
+	values := membersOf(given)
 	for name, p := range r.Params.All() {
-		field, v := pathOf(hyperparamsField, name), given.Get(name)
+		field, v := pathOf(hyperparamsField, name), values[name]
 		switch {
 		case v != nil:
 			if fault := p.check(v); fault != "" {
@@ -55,6 +56,20 @@ func (r *Recipe) CheckHyperparams(given *pyvalue.Value, frameworkVersion string)
 		}
 	}
 	return filled, report
+}
+
+// membersOf are the values of an object by their keys: recipes and jobs can name thousands.
+func membersOf(v *pyvalue.Value) map[string]*pyvalue.Value {
+	if v == nil {
+		return nil
+	}
+	members := make(map[string]*pyvalue.Value, len(v.Items))
+	for _, it := range v.Items {
+		if _, twice := members[it.Key.Text]; it.Key.Kind == pyvalue.Str && !twice {
+			members[it.Key.Text] = it.Value
+		}
+	}
+	return members
 }
 
 // unknownParams are the names that the recipe doesn't declare, sorted.
@@ -106,9 +121,10 @@ func (r *Recipe) NearParams(unknown string) []string {
 // firstOfEach are the first n different names.
 func firstOfEach(names []string, n int) []string {
 	var list []string
+	seen := make(map[string]bool)
 	for _, name := range names {
-		if len(list) < n && !slices.Contains(list, name) {
-			list = append(list, name)
+		if len(list) < n && !seen[name] {
+			seen[name], list = true, append(list, name)
 		}
 	}
 	return list

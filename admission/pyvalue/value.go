@@ -65,5 +65,16 @@ func (v *Value) Get(key string) *Value {
 // Has reports whether a map has the text key, be its value null or not.
 func (v *Value) Has(key string) bool { return v.Get(key) != nil }
 
+// Keys are the text keys of a map, for whoever looks for many of them: Get and Has go through all.
+func (v *Value) Keys() map[string]bool {
+	keys := make(map[string]bool, len(v.Items))
+	for _, it := range v.Items {
+		if it.Key.Kind == Str {
+			keys[it.Key.Text] = true
+		}
+	}
+	return keys
+}
+
 // NewStr is a text value without a position.
 func NewStr(s string) *Value { return &Value{Kind: Str, Text: s, Written: s} }
