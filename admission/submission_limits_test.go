@@ -96,6 +96,24 @@ func TestSubmissionTruncated(t *testing.T) {
 	}
 }
 
+// TestSubmissionLooksUp checks that nothing more is looked up for a job that is refused for as much as is told.
+func TestSubmissionLooksUp(t *testing.T) {
+	names := make([]string, 5000)
+	for i := range names {
+		names[i] = fmt.Sprintf("%q", fmt.Sprintf("suite%d", i))
+	}
+	src := strings.Replace(document(dialect.Forge), `"plugins":[`, `"evaluation":{"suites":[`+strings.Join(names, ",")+`]},"plugins":[`, 1)
+	in := inputOf(t, dialect.Forge, src)
+	asked := 0
+	in.Resolve = func(jobspec.Reference) Resolution {
+		asked++
+		return Resolution{State: NotFound}
+	}
+	if d, _ := CheckSubmission(in); d.Allowed || asked > maxFiled {
+		t.Errorf("allowed %v after %d look-ups", d.Allowed, asked)
+	}
+}
+
 // lifecycle gives the recipe of the catalogue an action.
 func lifecycle(in *SubmissionInput) {
 	e, _ := in.Catalogue.Lookup("verl/tune")

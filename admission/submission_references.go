@@ -45,6 +45,9 @@ const (
 func (g *submissionGate) references() {
 	faulty := g.faulty()
 	for ref := range g.spec.References() {
+		if g.violations == maxFiled {
+			break // refused, with as many reasons as are told: the rest need not be looked up
+		}
 		if faulty[g.placeOf(ref, faulty)] {
 			continue // the document itself is wrong there: no need to look for what it can't mean
 		}
