@@ -39,7 +39,8 @@ func (g *submissionGate) plugins() {
 	}
 }
 
-// hooks asks that the framework runs plugins of the kinds that the job names: the launcher refuses others.
+// hooks warns of plugins of a kind that the framework's integration runs none of. It is no refusal: the platform takes such
+// jobs, and an integration that the registry doesn't know may run them.
 func (g *submissionGate) hooks(kinds map[string]pack.Kind) {
 	if !g.entry.ok {
 		return
@@ -51,7 +52,7 @@ func (g *submissionGate) hooks(kinds map[string]pack.Kind) {
 	runs := map[pack.Kind]bool{pack.KindAlgorithm: hooks.Algorithms, pack.KindDataPrepJob: hooks.DataPrepJobs}
 	for i, p := range g.spec.Plugins {
 		if does, asked := runs[kinds[p.ID]]; asked && !does {
-			g.add("job.plugins.record.compat", fmt.Sprintf("spec.plugins[%d].id", i), "the plugin %s is of the kind %s, which jobs of the framework %s do not run", p.ID, kinds[p.ID], g.entry.Framework)
+			g.add("job.plugins.hooks", fmt.Sprintf("spec.plugins[%d].id", i), "the plugin %s is of the kind %s, which jobs of the framework %s do not run", p.ID, kinds[p.ID], g.entry.Framework)
 		}
 	}
 }

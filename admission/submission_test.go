@@ -225,7 +225,7 @@ func TestSubmissionRules(t *testing.T) {
 		{name: "two integrations", d: tunePlane, plugins: []string{`{"id":"tuneplane/framework-trl","version":"0.4.0","digest":"sha256:6e994e6e95bd50e1ab0827cbc8fd72a02b0eadcbbff52c8f351462cbee3fe760"}`}, rule: "job.plugins.integration"},
 		{name: "integration that the release lacks", d: tunePlane, replace: []string{`{"id":"tuneplane/framework-verl","version":"0.4.0","digest":"sha256:1fd55ee2917591194cc837ce544f974171661e7b9b8251056250b8575d88158a"}`, ""},
 			input: entry(func(e *catalogue.Entry) { e.Integration = "lab/framework-verl" }), rule: "job.plugins.integration"},
-		{name: "a kind that the framework does not run", d: tunePlane, plugins: []string{opsd1}, input: record(func(r *PluginRecord) { r.Kind = pack.KindDataPrepJob }), rule: "job.plugins.record.compat", says: []string{"data-prep-job", "verl"}},
+		{name: "a kind that the framework does not run", d: tunePlane, plugins: []string{opsd1}, input: record(func(r *PluginRecord) { r.Kind = pack.KindDataPrepJob }), rule: "job.plugins.hooks", warns: true, says: []string{"data-prep-job", "verl"}},
 		{name: "a kind that forge passes over", d: dialect.Forge, plugins: []string{opsd1}, input: record(func(r *PluginRecord) { r.Kind = pack.KindDataPrep })},
 		{name: "algorithm missing", d: tunePlane, replace: []string{`"version":"1.2.0",`, `"version":"1.2.0","plugins":["opsd"],`}, rule: "job.recipe.plugins.provided", says: []string{"opsd"}},
 		{name: "algorithm of the recipe missing", d: tunePlane, input: entry(func(e *catalogue.Entry) { e.Plugins = []string{"opsd"} }), rule: "job.recipe.plugins.provided"},
