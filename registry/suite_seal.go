@@ -32,14 +32,28 @@ func (s *Service) sealSuite(ctx context.Context, p auth.Principal, t Ticket, rep
 	if v, err := s.sealedBefore(ctx, t, repository, index); err != nil || v.Version != "" {
 		return v, err
 	}
-	err := s.meta.View(ctx, func(tx Tx) error {
+	v, err := s.sealNew(ctx, p, t, repository, index)
+	code := CodeOf(err)
+	if code == Conflict {
+		if again, lookErr := s.sealedBefore(ctx, t, repository, index); lookErr == nil && again.Version != "" {
+			return again, nil // the same seal came twice, and the other one was first
+		}
+	}
+	if _, judged := errors.AsType[*rule.Denied](err); !judged && (code == Conflict || code == Invalid) {
+		s.auditRefusal(ctx, p, "suite.seal", t.ref(), err)
+	}
+	return v, err
+}
+
+// sealNew seals a version that is not sealed yet. Errors: Conflict when it is, Invalid, and a *rule.Denied.
+func (s *Service) sealNew(ctx context.Context, p auth.Principal, t Ticket, repository string, index suite.Index) (SuiteVersion, error) {
+	open := func(tx Tx) error {
 		if err := checkSealed(tx, t, repository); err != nil {
 			return err
 		}
 		return checkStored(tx, t, repository, index)
-	})
-	if err != nil {
-		s.auditRefusal(ctx, p, "suite.seal", t.ref(), err)
+	}
+	if err := s.meta.View(ctx, open); err != nil {
 		return SuiteVersion{}, err
 	}
 	judged, err := s.judgeSuite(ctx, p, t, index)
@@ -51,19 +65,11 @@ func (s *Service) sealSuite(ctx context.Context, p auth.Principal, t Ticket, rep
 		return v, err
 	}
 	err = s.commitContent(ctx, fresh, s.charged(repository, func(tx Tx) error {
-		if err := checkSealed(tx, t, repository); err != nil {
-			return err
-		}
-		if err := checkStored(tx, t, repository, index); err != nil {
+		if err := open(tx); err != nil {
 			return err
 		}
 		return s.insertSuite(tx, p, t, v, manifest, fresh)
 	}))
-	if CodeOf(err) == Conflict {
-		if again, lookErr := s.sealedBefore(ctx, t, repository, index); lookErr == nil && again.Version != "" {
-			return again, nil // the same seal came twice, and the other one was first
-		}
-	}
 	if err != nil {
 		return v, err
 	}
