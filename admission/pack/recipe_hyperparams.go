@@ -166,6 +166,9 @@ func (r *Recipe) unknownMessage(unknown []string) string {
 	}
 	known := r.Params.Names()
 	known = firstOfEach(append(likely, known...), len(known))
+	if len(known) == 0 {
+		return fmt.Sprintf("found %s%s, expected none: the recipe %s declares no parameters", strings.Join(shown, ", "), more, r.ID())
+	}
 	return fmt.Sprintf("found %s%s, expected parameters of the recipe %s, which are %s", strings.Join(shown, ", "), more, r.ID(), quoteList(known))
 }
 
