@@ -82,34 +82,29 @@ func (a *API) GetJob(c *gin.Context) error {
 	return nil
 }
 
-// GetSpec serves GET /api/jobs/{id}/spec: the stored bytes that the receipt pins.
-func (a *API) GetSpec(c *gin.Context) error {
+// sendOfJob answers with JSON that a job holds, byte for byte.
+func (a *API) sendOfJob(c *gin.Context, part func(registry.Job) []byte) error {
 	job, err := a.svc.Job(c.Request.Context(), caller(c), c.Param("id"))
 	if err != nil {
 		return err
 	}
-	c.Data(http.StatusOK, "application/json", job.Spec)
+	c.Data(http.StatusOK, "application/json", part(job))
 	return nil
+}
+
+// GetSpec serves GET /api/jobs/{id}/spec: the stored bytes that the receipt pins.
+func (a *API) GetSpec(c *gin.Context) error {
+	return a.sendOfJob(c, func(job registry.Job) []byte { return job.Spec })
 }
 
 // GetDecision serves GET /api/jobs/{id}/decision: the decision as it was made, with what it was checked against.
 func (a *API) GetDecision(c *gin.Context) error {
-	job, err := a.svc.Job(c.Request.Context(), caller(c), c.Param("id"))
-	if err != nil {
-		return err
-	}
-	c.Data(http.StatusOK, "application/json", job.Decision)
-	return nil
+	return a.sendOfJob(c, func(job registry.Job) []byte { return job.Decision })
 }
 
 // GetReceipt serves GET /api/jobs/{id}/receipt: the signed DSSE envelope.
 func (a *API) GetReceipt(c *gin.Context) error {
-	job, err := a.svc.Job(c.Request.Context(), caller(c), c.Param("id"))
-	if err != nil {
-		return err
-	}
-	c.Data(http.StatusOK, "application/json", job.Receipt)
-	return nil
+	return a.sendOfJob(c, func(job registry.Job) []byte { return job.Receipt })
 }
 
 // StopJob serves POST /api/job/stop?id=ID.
