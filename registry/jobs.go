@@ -29,10 +29,16 @@ func (s *Service) Submit(ctx context.Context, p auth.Principal, sub Submission, 
 	if job, done, err := s.jobOfKey(ctx, p, sub.Key); done || err != nil {
 		return job, err
 	}
-	d, q, err := s.ask(ctx, p, sub, "job.submit")
+	d, q, err := s.weigh(ctx, p, sub)
 	if err != nil {
 		return Job{}, err
 	}
+	if !d.Allowed { // perhaps for what the key's own job holds, which another request has made meanwhile
+		if made, done, err := s.jobOfKey(ctx, p, sub.Key); done || err != nil {
+			return made, err
+		}
+	}
+	s.answered(ctx, p, "job.submit", d)
 	if err := d.Err(); err != nil {
 		return Job{}, err
 	}
@@ -87,7 +93,7 @@ func (s *Service) Preview(ctx context.Context, p auth.Principal, sub Submission,
 			return Preview{}, admission.SubmissionValue{}, Errorf(Conflict, "upload %s has no bytes yet", upload)
 		}
 	}
-	d, _, err := s.ask(ctx, p, sub, "job.preview")
+	d, err := s.ask(ctx, p, sub, "job.preview")
 	if err == nil {
 		err = d.Err()
 	}

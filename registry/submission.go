@@ -27,8 +27,7 @@ type Submission struct {
 
 // DryRun runs gate 2 and stores nothing but the audit row of a refusal.
 func (s *Service) DryRun(ctx context.Context, p auth.Principal, sub Submission) (admission.Decision, error) {
-	d, _, err := s.ask(ctx, p, sub, "job.check")
-	return d, err
+	return s.ask(ctx, p, sub, "job.check")
 }
 
 // question is a submission as gate 2 is asked about it: read once, and decided whenever that is needed.
@@ -73,21 +72,31 @@ func (s *Service) question(ctx context.Context, p auth.Principal, sub Submission
 	return q
 }
 
-// ask runs gate 2 for what action names in the audit log. The question that it answered can be decided again, in a
-// transaction that writes.
-func (s *Service) ask(ctx context.Context, p auth.Principal, sub Submission, action string) (admission.Decision, question, error) {
+// ask runs gate 2 for what action names in the audit log.
+func (s *Service) ask(ctx context.Context, p auth.Principal, sub Submission, action string) (admission.Decision, error) {
+	d, _, err := s.weigh(ctx, p, sub)
+	if err == nil {
+		s.answered(ctx, p, action, d)
+	}
+	return d, err
+}
+
+// weigh runs gate 2 and tells nobody yet. The question that it answered can be decided again, in a transaction that writes.
+func (s *Service) weigh(ctx context.Context, p auth.Principal, sub Submission) (admission.Decision, question, error) {
 	if err := s.authorize(ctx, p, auth.SubmitJobs, "", "a job"); err != nil {
 		return admission.Decision{}, question{}, err
 	}
 	q := s.question(ctx, p, sub)
 	d, err := s.answer(ctx, p, &q)
-	if err == nil {
-		s.decided(d)
-	}
-	if err == nil && !d.Allowed {
+	return d, q, err
+}
+
+// answered counts a decision and keeps a refusal in the audit log.
+func (s *Service) answered(ctx context.Context, p auth.Principal, action string, d admission.Decision) {
+	s.decided(d)
+	if !d.Allowed {
 		s.auditRefusal(ctx, p, action, d.Subject.Name, d.Err())
 	}
-	return d, q, err
 }
 
 // answer decides a question, after the platform was asked about what the registry does not hold.
