@@ -5,21 +5,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/gatehouse-registry/gatehouse/admission/limit"
-	"github.com/gatehouse-registry/gatehouse/admission/name"
 	"github.com/gatehouse-registry/gatehouse/admission/receipt"
 	"github.com/gatehouse-registry/gatehouse/admission/rule"
 	"github.com/gatehouse-registry/gatehouse/internal/durable"
 	"github.com/gatehouse-registry/gatehouse/launchverify"
-	"github.com/gatehouse-registry/gatehouse/registry/client"
 )
 
 // launchFlags are the flags of a launch.
@@ -126,46 +120,6 @@ func (a app) launchOptions(f launchFlags, command []string) (launchverify.Option
 	return o, err
 }
 
-// maxTrust bounds a trust file; receipt.ParseTrust refuses more.
-const maxTrust = 64 * limit.KiB
-
-// trust reads the keys whose receipts count: of the flag, else of GATEHOUSE_TRUST, else none.
-func (e *Env) trust(flag string) (receipt.TrustSet, error) {
-	path := flag
-	if path == "" {
-		path = e.Vars["GATEHOUSE_TRUST"]
-	}
-	if path == "" {
-		return receipt.TrustSet{}, nil
-	}
-	src, err := readFile(path, maxTrust+1)
-	if err != nil {
-		return receipt.TrustSet{}, err
-	}
-	set, err := receipt.ParseTrust(src)
-	if err != nil {
-		return set, fmt.Errorf("%s: %w", path, err)
-	}
-	return set, nil
-}
-
-// cacheDir is the node's cache: of the flag, else GATEHOUSE_CACHE, else the user's; root's is below /var.
-func (e *Env) cacheDir(flag string) (string, error) {
-	switch {
-	case flag != "":
-		return flag, nil
-	case e.Vars["GATEHOUSE_CACHE"] != "":
-		return e.Vars["GATEHOUSE_CACHE"], nil
-	case os.Geteuid() == 0:
-		return "/var/cache/gatehouse", nil
-	case e.Vars["XDG_CACHE_HOME"] != "":
-		return filepath.Join(e.Vars["XDG_CACHE_HOME"], "gatehouse"), nil
-	case e.Vars["HOME"] != "":
-		return filepath.Join(e.Vars["HOME"], ".cache", "gatehouse"), nil
-	}
-	return "", errors.New("no cache folder: set GATEHOUSE_CACHE or name one with --cache")
-}
-
 func saveRecord(path string, record launchverify.Record) error {
 	text, err := json.MarshalIndent(record, "", "  ")
 	if err != nil {
@@ -204,83 +158,4 @@ func (f launchFailure) Error() string {
 		all[i] = printable(v.String())
 	}
 	return "refused: " + strings.Join(all, "; ")
-}
-
-// fetcher brings what a launch pins from the registry. It signs in with the first question, so a warm cache needs neither
-// a server nor a session.
-type fetcher struct {
-	app    app
-	client *client.Client
-}
-
-func (f *fetcher) open(ctx context.Context) (*client.Client, error) {
-	if f.client != nil {
-		return f.client, nil
-	}
-	c, err := f.app.env.ociClient(ctx)
-	if err != nil {
-		return nil, err
-	}
-	f.client = c
-	return c, nil
-}
-
-// Resolve finds a version by its name.
-func (f *fetcher) Resolve(ctx context.Context, id, version string) (receipt.Pin, error) {
-	ref, err := name.VersionedRef(id+"@"+version, "plugin")
-	if err != nil {
-		return receipt.Pin{}, err
-	}
-	c, err := f.open(ctx)
-	if err != nil {
-		return receipt.Pin{}, err
-	}
-	p, err := find(ctx, c, ref)
-	if err != nil {
-		return receipt.Pin{}, notFound(err)
-	}
-	return receipt.Pin{ID: id, Version: version, Kind: p.Kind, Content: p.content, Tree: p.tree, Manifest: p.manifest}, nil
-}
-
-// Fetch opens a pack's archive; reading it fails unless it is the one that the pinned manifest names.
-func (f *fetcher) Fetch(ctx context.Context, pin receipt.Pin) (io.ReadCloser, error) {
-	owner, pack, _ := strings.Cut(pin.ID, "/")
-	repository, err := name.RepositoryName(owner, pack)
-	if err != nil {
-		return nil, err
-	}
-	c, err := f.open(ctx)
-	if err != nil {
-		return nil, err
-	}
-	got, err := c.FetchManifest(ctx, repository, pin.Manifest)
-	if err != nil {
-		return nil, notFound(err)
-	}
-	blob, err := c.Blob(ctx, repository, got.Artifact.Layer)
-	if err != nil {
-		return nil, notFound(err)
-	}
-	bar := f.app.env.transfer(pin.String(), got.Artifact.Layer.Size)
-	return followed{bar.reader(blob), blob, bar}, nil
-}
-
-// notFound marks what the registry does not have, as launchverify wants it.
-func notFound(err error) error {
-	if exitCode(err) == exitNotFound {
-		return fmt.Errorf("%w: %w", launchverify.ErrNotFound, err)
-	}
-	return err
-}
-
-// followed takes its bar down when it is closed.
-type followed struct {
-	io.Reader
-	blob io.Closer
-	bar  *transfer
-}
-
-func (f followed) Close() error {
-	f.bar.end()
-	return f.blob.Close()
 }
