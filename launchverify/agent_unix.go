@@ -101,7 +101,7 @@ func (l *launch) follow(ctx context.Context, cmd *exec.Cmd, from *os.File) (why 
 		case m.Exec != nil:
 			stop()
 			if m.Exec.Error == "" {
-				l.rec.Started, l.rec.StartedAt = true, time.Now().UTC()
+				l.started()
 			}
 		}
 		last = m
@@ -125,6 +125,13 @@ func (l *launch) follow(ctx context.Context, cmd *exec.Cmd, from *os.File) (why 
 		return "", ctx.Err()
 	}
 	return "", fmt.Errorf("the stage ended without a word: %w", errors.Join(readErr, waitErr))
+}
+
+func (l *launch) started() {
+	l.rec.Started, l.rec.StartedAt = true, time.Now().UTC()
+	if l.o.Started != nil {
+		go l.o.Started(l.rec.clone())
+	}
 }
 
 func (l *launch) ended(e exit) {

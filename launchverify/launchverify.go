@@ -67,6 +67,10 @@ type Options struct {
 
 	Stdin, Stdout, Stderr *os.File // the command's; nil are the agent's own
 
+	// Started is called once the command was executed, in a goroutine of its own that nothing waits for, with a copy of
+	// the record as it is then. Nil is not called.
+	Started func(Record)
+
 	modes []Mode // the protections to try, in order; nil: all that the agent's user may hope for
 }
 

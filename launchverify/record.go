@@ -1,6 +1,8 @@
 package launchverify
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/gatehouse-registry/gatehouse/admission/dialect"
@@ -71,4 +73,13 @@ type Record struct {
 
 	StartedAt time.Time `json:"startedAt,omitzero"`
 	EndedAt   time.Time `json:"endedAt,omitzero"`
+}
+
+// clone is a copy that nobody else writes to.
+func (r *Record) clone() Record {
+	c := *r
+	c.Unavailable = maps.Clone(r.Unavailable)
+	c.Plugins, c.Recipes = slices.Clone(r.Plugins), slices.Clone(r.Recipes)
+	c.Binds, c.RemovedEnv, c.SetEnv, c.Command = slices.Clone(r.Binds), slices.Clone(r.RemovedEnv), slices.Clone(r.SetEnv), slices.Clone(r.Command)
+	return c
 }
