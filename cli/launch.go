@@ -20,6 +20,7 @@ import (
 type launchFlags struct {
 	jobSpec, receipt, trust, core, cache, record string
 	allow, bind, keepEnv, warn                   []string
+	verifyOnly                                   bool
 }
 
 // privateCopy is the one thing that --allow allows.
@@ -41,12 +42,12 @@ node's cache, copied into a root of the job's own, made read-only, hashed there,
 When anything differs one line says what, and the command is not started (exit 7 for digests, signatures and receipts,
 3 for rules). Otherwise the exit code is the command's.
 
-With --trust FILE, the keys that sf admin key show prints, the job must come with a signed receipt: JOB.receipt.json
-beside the job directory, or --receipt FILE. Then a warm cache needs no server.
+A job comes with the receipt that the registry signed for it: JOB.receipt.json beside the job directory, or --receipt FILE.
+It is verified with the keys of --trust FILE, which sf admin key show prints; then a warm cache needs no server.
 
 Where the node allows no namespaces the launch is refused, unless --allow private-copy accepts a copy that keeps out
 accidents and other users only. --record FILE says afterwards what was checked, under which protection, and what ran.`,
-		Args: cobra.MinimumNArgs(1),
+		Args: func(_ *cobra.Command, args []string) error { return commandArgs(f.verifyOnly, args) },
 		RunE: func(cmd *cobra.Command, args []string) error { return a.runLaunch(cmd.Context(), f, args) },
 	}
 	flags := cmd.Flags()
@@ -60,6 +61,7 @@ accidents and other users only. --record FILE says afterwards what was checked, 
 	flags.StringVar(&f.core, "core-version", "", "the version of the client that the command runs (default the spec's provenance)")
 	flags.StringVar(&f.cache, "cache", "", "the node's cache (default $GATEHOUSE_CACHE)")
 	flags.StringVar(&f.record, "record", "", "write what the launch did to this file, as JSON")
+	addVerifyOnlyFlag(flags, &f.verifyOnly)
 	addWarnFlag(cmd, &f.warn)
 	completeFlag(cmd, "allow", []string{privateCopy})
 	return cmd
@@ -79,6 +81,9 @@ func (a app) runLaunch(ctx context.Context, f launchFlags, command []string) err
 			fmt.Fprintln(a.env.Err, "sf launch: the record was not written:", saveErr)
 		}
 	}
+	if err == nil && f.verifyOnly {
+		return a.printVerified(record)
+	}
 	if err == nil {
 		a.warnOfProtection(record)
 		return exitStatus{launchverify.ExitCode(record, nil)}
@@ -93,7 +98,7 @@ func (a app) runLaunch(ctx context.Context, f launchFlags, command []string) err
 // launchOptions turns flags and environment into options.
 func (a app) launchOptions(f launchFlags, command []string) (launchverify.Options, error) {
 	o := launchverify.Options{
-		JobSpec: f.jobSpec, Receipt: f.receipt, Command: command, KeepEnv: f.keepEnv, Binds: f.bind, CoreVersion: f.core, Fetcher: &fetcher{app: a},
+		JobSpec: f.jobSpec, Receipt: f.receipt, Command: command, CheckOnly: f.verifyOnly, KeepEnv: f.keepEnv, Binds: f.bind, CoreVersion: f.core, Fetcher: &fetcher{app: a},
 	}
 	if f.jobSpec == "" {
 		return o, usagef("--jobspec is required: the spec in its job directory")
@@ -156,6 +161,9 @@ func (f launchFailure) Error() string {
 	all := make([]string, len(denied.Decision.Violations))
 	for i, v := range denied.Decision.Violations {
 		all[i] = printable(v.String())
+		if v.Hint != "" {
+			all[i] += " (" + printable(v.Hint) + ")"
+		}
 	}
 	return "refused: " + strings.Join(all, "; ")
 }

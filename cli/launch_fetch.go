@@ -31,23 +31,6 @@ func (f *fetcher) open(ctx context.Context) (*client.Client, error) {
 	return c, nil
 }
 
-// Resolve finds a version by its name.
-func (f *fetcher) Resolve(ctx context.Context, id, version string) (receipt.Pin, error) {
-	ref, err := name.VersionedRef(id+"@"+version, "plugin")
-	if err != nil {
-		return receipt.Pin{}, err
-	}
-	c, err := f.open(ctx)
-	if err != nil {
-		return receipt.Pin{}, err
-	}
-	p, err := find(ctx, c, ref)
-	if err != nil {
-		return receipt.Pin{}, notFound(err)
-	}
-	return receipt.Pin{ID: id, Version: version, Kind: p.Kind, Content: p.content, Tree: p.tree, Manifest: p.manifest}, nil
-}
-
 // Fetch opens a pack's archive; reading it fails unless it is the one that the pinned manifest names.
 func (f *fetcher) Fetch(ctx context.Context, pin receipt.Pin) (io.ReadCloser, error) {
 	owner, pack, _ := strings.Cut(pin.ID, "/")

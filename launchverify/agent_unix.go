@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -95,7 +96,7 @@ func (l *launch) follow(ctx context.Context, cmd *exec.Cmd, from *os.File) (why 
 		switch {
 		case m.Prepared != nil:
 			l.rec.Binds = m.Prepared.Binds
-			l.rec.Recipes = append(l.recipePins(), m.Prepared.Recipes...)
+			l.rec.Recipes = append(slices.Clone(l.rcp.Recipes), m.Prepared.Recipes...)
 		case m.Decision != nil:
 			l.rec.Decision = m.Decision
 		case m.Exec != nil:
@@ -121,6 +122,8 @@ func (l *launch) follow(ctx context.Context, cmd *exec.Cmd, from *os.File) (why 
 		return "", &commandError{errors.New(last.Exec.Error), last.Exec.Code}
 	case last.Decision != nil && !last.Decision.Allowed:
 		return "", last.Decision.Err()
+	case last.Decision != nil && l.o.CheckOnly:
+		return "", nil
 	case ctx.Err() != nil && !l.rec.Started:
 		return "", ctx.Err()
 	}

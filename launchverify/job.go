@@ -12,7 +12,6 @@ import (
 	"github.com/gatehouse-registry/gatehouse/admission/dialect"
 	"github.com/gatehouse-registry/gatehouse/admission/jobspec"
 	"github.com/gatehouse-registry/gatehouse/admission/limit"
-	"github.com/gatehouse-registry/gatehouse/admission/receipt"
 	"github.com/gatehouse-registry/gatehouse/admission/rule"
 	"github.com/gatehouse-registry/gatehouse/digest"
 )
@@ -97,32 +96,4 @@ func readLimited(f *os.File, max int64) ([]byte, error) {
 		err = fmt.Errorf("%q has more than %d bytes", f.Name(), max)
 	}
 	return b, err
-}
-
-// readReceipt reads and verifies the receipt. It is nil for a launch without keys and without a receipt.
-func readReceipt(j *job, o *Options, who identity) (*receipt.Receipt, error) {
-	path, given := o.Receipt, o.Receipt != ""
-	if !given {
-		path = j.dir + receipt.Suffix
-	}
-	var envelope []byte
-	err := who.do(func() (err error) {
-		envelope, err = readRegular(path, receipt.MaxEnvelope)
-		return err
-	})
-	switch {
-	case errors.Is(err, fs.ErrNotExist) && !given && o.Trust.Empty():
-		return nil, nil
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, refusal("launch.receipt.missing", j.subject(), "there is no receipt at %q", path)
-	case err != nil:
-		return nil, refusal("launch.receipt.malformed", j.subject(), "%v", err)
-	case o.Trust.Empty():
-		return nil, refusal("launch.receipt.untrusted", j.subject(), "there is a receipt at %q and no key to verify it with", path)
-	}
-	r, err := receipt.Verify(envelope, o.Trust, o.Audience, o.Now)
-	if problem, ok := errors.AsType[*receipt.Error](err); ok {
-		return nil, refusal(rule.ID("launch.receipt."+string(problem.Problem)), j.subject(), "%q: %v", path, problem)
-	}
-	return r, err
 }

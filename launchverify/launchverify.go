@@ -2,6 +2,7 @@
 // when what the job would run is, byte for byte, what was published, admitted and pinned (design.md 6).
 //
 // What Run guarantees:
+//   - Nothing is launched without a receipt that a trusted key signed for this very spec.
 //   - The spec is read once. The gate, the command and everything in between see those bytes.
 //   - The command sees its plugins only as our own copies: fetched by manifest digest, written into a root that is
 //     the job's alone, made read-only, and only then hashed and compared with what the receipt pins. Every
@@ -35,9 +36,12 @@ type Options struct {
 	JobSpec string
 	// Receipt is the path of the receipt; "" looks for JOB.receipt.json beside the job directory.
 	Receipt string
-	// Trust holds the keys whose receipts count. With keys a receipt is required. Without keys no receipt can be
-	// verified: one that is given or found is refused, and without one the spec's own triples are the pins, resolved
-	// by the Fetcher; the record then says "unsigned".
+	// ReceiptFrom brings the receipt instead; then no file is looked for.
+	ReceiptFrom ReceiptSource
+	// Job is the id of the job that the receipt must be of; "" takes any job's.
+	Job string
+	// Trust holds the keys whose receipts count; while a registry changes keys, the old and the new one. Without keys
+	// nothing is launched, unless ReceiptFrom brings the registry's.
 	Trust receipt.TrustSet
 	// Audience is the registry's id that the receipt must name; "" takes the trust set's.
 	Audience string
@@ -46,6 +50,9 @@ type Options struct {
 	Env     []string // the job's environment; nil is the agent's own
 	KeepEnv []string // variables that are passed on although they steer what is loaded
 	Binds   []string // further names at the top of the job directory that the job may see
+	// CheckOnly ends the launch with gate 3: the root is built, checked and taken away again, and nothing is executed.
+	// Command must be empty. The record then has Started false and a Decision.
+	CheckOnly bool
 
 	// AllowPrivateCopy lets the launch go on without namespaces, in ModePrivateCopy.
 	AllowPrivateCopy bool
@@ -87,10 +94,6 @@ type User struct {
 // Fetcher brings what is pinned from a registry. Its methods are called with pins that differ; they need not be
 // safe for concurrent use.
 type Fetcher interface {
-	// Resolve finds the pin of a published version by its name. It is asked only when a launch has no receipt.
-	// A version that the registry does not have is an error that wraps ErrNotFound; a package that ships inside the
-	// client is a pin that says so.
-	Resolve(ctx context.Context, id, version string) (receipt.Pin, error)
 	// Fetch opens the archive, a tar+gzip stream, of the pack whose OCI manifest has the digest pin.Manifest. The
 	// bytes must have been, or must be while they are read, verified against that manifest's layer.
 	Fetch(ctx context.Context, pin receipt.Pin) (io.ReadCloser, error)

@@ -73,14 +73,6 @@ func newShelf(t *testing.T) *shelf {
 	return &shelf{t: t, pins: map[string]receipt.Pin{}, archives: map[digest.Digest][]byte{}}
 }
 
-func (s *shelf) Resolve(_ context.Context, id, version string) (receipt.Pin, error) {
-	pin, ok := s.pins[id+"@"+version]
-	if s.down || !ok {
-		return receipt.Pin{}, fmt.Errorf("%s@%s: %w", id, version, ErrNotFound)
-	}
-	return pin, nil
-}
-
 func (s *shelf) Fetch(_ context.Context, pin receipt.Pin) (io.ReadCloser, error) {
 	b, ok := s.archives[pin.Manifest]
 	if s.down || !ok {
@@ -245,6 +237,15 @@ func (r *rig) spec(pins ...receipt.Pin) {
 }
 
 func (r *rig) specPath() string { return filepath.Join(r.job, r.d.Names().SpecDir, specName) }
+
+// integrationKind is the kind of what ships inside tuneplane's client.
+const integrationKind = "framework-integration"
+
+// ships reports whether a package may come with the client: tuneplane/framework-<kind> does (launch.md 1). The
+// launcher takes it only when its content digest agrees.
+func ships(d dialect.Dialect, id string) bool {
+	return d == dialect.TunePlane && strings.HasPrefix(id, "tuneplane/framework-")
+}
 
 // sign writes the receipt of the spec as it lies there, with pins for all that the spec names and the shelf has.
 func (r *rig) sign(recipes ...receipt.Pin) {

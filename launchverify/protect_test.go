@@ -84,7 +84,7 @@ func TestWhatTheCommandSees(t *testing.T) {
 		if diff := cmp.Diff([]string{"FORGE_CAPSULE_VERIFIED", "PYTHONPATH", "PYTHONPYCACHEPREFIX", "TUNEPLANE_RECIPE_PATH"}, rec.RemovedEnv); diff != "" {
 			t.Errorf("removed (-want +got)\n%s", diff)
 		}
-		if rec.Mode != mode || !rec.Signed || !rec.Started || rec.Decision == nil || !rec.Decision.Allowed || rec.CoreVersion != "0.4.0" {
+		if rec.Mode != mode || rec.Receipt.IsZero() || rec.KeysFrom != FromFile || !rec.Started || rec.Decision == nil || !rec.Decision.Allowed || rec.CoreVersion != "0.4.0" {
 			t.Errorf("record: %+v", rec)
 		}
 		if diff := cmp.Diff([]string{"experiments", "common", "extra"}, rec.Binds); diff != "" {

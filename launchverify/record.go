@@ -36,11 +36,15 @@ type Record struct {
 	Schema  string          `json:"schema"`
 	JobDir  string          `json:"jobDir"`
 	Dialect dialect.Dialect `json:"dialect,omitempty"`
-	// Job and Audience come from the receipt; Signed says that there was one, verified.
-	Job       string        `json:"job,omitempty"`
-	Audience  string        `json:"audience,omitempty"`
-	Signed    bool          `json:"signed"`
-	SpecBytes digest.Digest `json:"specBytes,omitzero"`
+	SpecBytes digest.Digest   `json:"specBytes,omitzero"`
+
+	// Receipt is sha256 of the receipt's envelope. ReceiptFrom and KeysFrom say where it and the keys that were to
+	// verify it came from: FromFile or FromRegistry. Job and Audience are what it says, once its signature was verified.
+	Receipt     digest.Digest `json:"receipt,omitzero"`
+	ReceiptFrom string        `json:"receiptFrom,omitempty"`
+	KeysFrom    string        `json:"keysFrom,omitempty"`
+	Job         string        `json:"job,omitempty"`
+	Audience    string        `json:"audience,omitempty"`
 
 	Mode Mode `json:"mode,omitempty"`
 	// Unavailable says, for each better mode that was tried, why the node does not allow it.

@@ -44,6 +44,8 @@ type launch struct {
 	who identity
 	job *job
 	rcp *receipt.Receipt
+
+	keysFromRegistry bool // no key was pinned: the registry named those that verify the receipt
 }
 
 func (l *launch) run(ctx context.Context) error {
@@ -55,11 +57,8 @@ func (l *launch) run(ctx context.Context) error {
 		return l.refused(err)
 	}
 	l.rec.JobDir, l.rec.Dialect, l.rec.SpecBytes = l.job.dir, l.job.dialect, digest.FromBytes(l.job.bytes)
-	if l.rcp, err = readReceipt(l.job, &l.o, l.who); err != nil {
+	if err := l.receive(ctx); err != nil {
 		return l.refused(err)
-	}
-	if l.rcp != nil {
-		l.rec.Signed, l.rec.Job, l.rec.Audience = true, l.rcp.Job, l.rcp.Audience
 	}
 	if err := l.early(); err != nil {
 		return l.refused(err)
@@ -76,15 +75,11 @@ func (l *launch) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("node cache: %w", err)
 	}
-	pins, err := l.pins(ctx)
-	if err != nil {
-		return l.refused(err)
-	}
-	l.rec.Plugins, l.rec.Recipes = pins, l.recipePins()
+	l.rec.Plugins, l.rec.Recipes = append(l.rec.Plugins, l.rcp.Plugins...), append(l.rec.Recipes, l.rcp.Recipes...)
 	// A copy that is not what is pinned came from a damaged cache: it is fetched again, once.
 	for attempt := range 2 {
 		p := l.plan(binds)
-		if err := l.fetch(ctx, store, pins, p); err != nil {
+		if err := l.fetch(ctx, store, p); err != nil {
 			return err
 		}
 		if err = l.protected(ctx, p, store); attempt == 0 && damaged(err) {
@@ -104,7 +99,9 @@ func (l *launch) complete() (err error) {
 	switch {
 	case o.JobSpec == "":
 		return usagef("no job spec is named")
-	case len(o.Command) == 0 || o.Command[0] == "":
+	case o.CheckOnly && len(o.Command) > 0:
+		return usagef("a launch that only checks starts no command")
+	case !o.CheckOnly && (len(o.Command) == 0 || o.Command[0] == ""):
 		return usagef("no command is named")
 	case o.CacheDir == "" || o.Fetcher == nil:
 		return usagef("a launch needs a cache directory and a fetcher")
@@ -119,7 +116,7 @@ func (l *launch) complete() (err error) {
 		o.Now = time.Now()
 	}
 	o.Command = slices.Clone(o.Command)
-	if strings.Contains(o.Command[0], "/") {
+	if !o.CheckOnly && strings.Contains(o.Command[0], "/") {
 		if o.Command[0], err = filepath.Abs(o.Command[0]); err != nil {
 			return err
 		}
@@ -178,68 +175,21 @@ func (l *launch) binds() ([]string, error) {
 	return names, nil
 }
 
-// pins says what each entry of spec.plugins must be: as the receipt has it, or without a receipt as the registry does.
-func (l *launch) pins(ctx context.Context) ([]receipt.Pin, error) {
-	if l.rcp != nil {
-		return l.rcp.Plugins, nil
-	}
-	pins := []receipt.Pin{}
-	var unknown rule.Report
-	for _, ref := range l.job.spec.Plugins {
-		pin, err := l.o.Fetcher.Resolve(ctx, ref.ID, ref.Version)
-		if errors.Is(err, ErrNotFound) && ships(l.job.dialect, ref.ID) {
-			content, parseErr := digest.Parse(ref.Digest)
-			if parseErr != nil {
-				return nil, parseErr
-			}
-			pin, err = receipt.Pin{ID: ref.ID, Version: ref.Version, Kind: integrationKind, Content: content, RuntimeSupplied: true}, nil
-		}
-		if errors.Is(err, ErrNotFound) {
-			unknown.Add(rule.Violation{
-				Rule: "launch.pin.unknown", Field: "spec.plugins",
-				Message: fmt.Sprintf("the registry has no %.300q version %.200q", ref.ID, ref.Version),
-			})
-			continue
-		}
-		if err != nil {
-			return nil, fmt.Errorf("resolve %.300s@%.200s: %w", ref.ID, ref.Version, err)
-		}
-		pins = append(pins, pin)
-	}
-	return pins, unknown.Decide(rule.Launch, l.job.subject(), nil).Err()
-}
-
-// integrationKind is the kind of what ships inside tuneplane's client.
-const integrationKind = "framework-integration"
-
-// ships reports whether a package may come with the client: tuneplane/framework-<kind> does (launch.md 1). The
-// launcher takes it only when its content digest agrees.
-func ships(d dialect.Dialect, id string) bool {
-	return d == dialect.TunePlane && strings.HasPrefix(id, "tuneplane/framework-")
-}
-
-func (l *launch) recipePins() []receipt.Pin {
-	if l.rcp == nil {
-		return []receipt.Pin{}
-	}
-	return l.rcp.Recipes
-}
-
 // plan is what the stage is told, but for what the mode decides.
 func (l *launch) plan(binds []string) *plan {
 	return &plan{
 		User: identityPlan{l.who.User, l.who.other}, JobDir: l.job.dir, Dialect: l.job.dialect, Spec: l.job.bytes,
 		Recipe: l.job.spec.Recipe.Name, Receipt: l.rcp, Core: l.o.CoreVersion, Softened: softened(l.o.Policy),
-		Binds: binds, Command: l.o.Command, Grace: l.o.Grace,
+		Binds: binds, CheckOnly: l.o.CheckOnly, Command: l.o.Command, Grace: l.o.Grace,
 	}
 }
 
 // fetch brings every pinned pack into the node's cache.
-func (l *launch) fetch(ctx context.Context, store *cache, pins []receipt.Pin, p *plan) error {
+func (l *launch) fetch(ctx context.Context, store *cache, p *plan) error {
 	for _, set := range []struct {
 		pins []receipt.Pin
 		into *[]pinned
-	}{{pins, &p.Plugins}, {l.recipePins(), &p.Recipes}} {
+	}{{l.rcp.Plugins, &p.Plugins}, {l.rcp.Recipes, &p.Recipes}} {
 		for _, pin := range set.pins {
 			one := pinned{Pin: pin}
 			if !pin.RuntimeSupplied {

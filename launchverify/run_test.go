@@ -30,6 +30,8 @@ func TestReceiptRefusals(t *testing.T) {
 	}{
 		{"none", func(r *rig, o *Options) { os.Remove(r.job + receipt.Suffix) }, "launch.receipt.missing"},
 		{"none where one is named", func(r *rig, o *Options) { o.Receipt = filepath.Join(r.base, "nowhere") }, "launch.receipt.missing"},
+		{"none and no key", func(r *rig, o *Options) { os.Remove(r.job + receipt.Suffix); o.Trust = receipt.TrustSet{} }, "launch.receipt.missing"},
+		{"of another job", func(r *rig, o *Options) { o.Job = "job-2" }, "launch.receipt.job"},
 		{"no key to verify it with", func(r *rig, o *Options) { o.Trust = receipt.TrustSet{} }, "launch.receipt.untrusted"},
 		{"of a stranger", func(r *rig, o *Options) {
 			other := newRig(r.t, r.d)
@@ -62,28 +64,6 @@ func TestReceiptRefusals(t *testing.T) {
 		if _, ran := r.saw(); ran || rec.Started {
 			t.Errorf("%s: the command ran", c.name)
 		}
-	}
-}
-
-// Without keys and without a receipt the spec's own triples count, as the registry knows them; the record says so.
-func TestUnsigned(t *testing.T) {
-	r := newRig(t, dialect.TunePlane)
-	shipped := receipt.Pin{ID: "tuneplane/framework-custom", Version: "0.4.0", Content: digest.FromBytes(nil)}
-	r.spec(r.plugin("lab/alpha", true, nil), shipped)
-	o := r.options()
-	o.Trust = receipt.TrustSet{}
-	rec, err := r.launch(o)
-	if err != nil || rec.Signed || !rec.Started || len(rec.Plugins) != 2 || !rec.Plugins[1].RuntimeSupplied {
-		t.Fatalf("record %+v, %v", rec, err)
-	}
-	// The registry's version has other bytes than the spec locks: neither is to be run.
-	changed := r.plugin("lab/alpha", false, map[string]string{"more.txt": "x"})
-	if rec, err := r.launch(o); !slices.Contains(violated(err), "launch.digest.pin") || ExitCode(rec, err) != 7 {
-		t.Errorf("another version in the registry (%s): %v", changed.Content, err)
-	}
-	r.shelf.down = true
-	if rec, err := r.launch(o); !slices.Contains(violated(err), "launch.pin.unknown") || ExitCode(rec, err) != 3 || rec.Started {
-		t.Errorf("nothing in the registry: %v (exit code %d)", err, ExitCode(rec, err))
 	}
 }
 

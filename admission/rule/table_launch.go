@@ -25,10 +25,10 @@ var launchRules = []Info{
 		Example: told(`JOB/.starforge holds a socket.`),
 	},
 	{
-		ID: "launch.receipt.missing", Title: "Where keys are trusted, a job comes with a receipt.",
-		Fix:    "Put the receipt that the registry gave out beside the job directory as JOB.receipt.json, or name it with --receipt.",
+		ID: "launch.receipt.missing", Title: "A job comes with a receipt.",
+		Fix:    "Put the receipt that the registry gave out beside the job directory as JOB.receipt.json or name it with --receipt, and the registry's key with --trust; or let --receipt-from-server fetch it.",
 		Source: "design.md 6", Gates: launchOnly, Ours: true, Fixed: true,
-		Example: told(`--trust names keys, and neither --receipt nor JOB.receipt.json is there.`),
+		Example: told(`There is neither --receipt nor JOB.receipt.json, and --receipt-from-server is not given.`),
 	},
 	{
 		ID: "launch.receipt.malformed", Title: "The receipt is a DSSE envelope with a receipt in it.",
@@ -38,7 +38,7 @@ var launchRules = []Info{
 	},
 	{
 		ID: "launch.receipt.untrusted", Title: "A trusted key signed the receipt.",
-		Fix:    "Trust the key that `sf admin key show` prints on the registry (--trust FILE), or fetch the receipt from the registry whose key is trusted.",
+		Fix:    "Trust the key that `sf admin key show` prints on the registry (--trust FILE), or fetch the receipt from the registry whose key is trusted (--receipt-from-server).",
 		Source: "design.md 6", Gates: launchOnly, Ours: true, Fixed: true,
 		Example: told(`A registry that the node does not trust signed the receipt.`),
 	},
@@ -47,6 +47,18 @@ var launchRules = []Info{
 		Fix:    "Submit the job to that registry.",
 		Source: "design.md 6", Gates: launchOnly, Ours: true, Fixed: true,
 		Example: told(`The receipt is of another registry than --trust is for.`),
+	},
+	{
+		ID: "launch.receipt.job", Title: "The receipt is of the job that the launch asks for.",
+		Fix:    "Name the receipt and the job directory of that job, or correct --job.",
+		Source: "design.md 6", Gates: launchOnly, Ours: true, Fixed: true,
+		Example: told(`--job names another job than the receipt does.`),
+	},
+	{
+		ID: "launch.receipt.transport", Title: "A receipt is asked for over TLS.",
+		Fix:    "Sign in at the registry's https address (or set GATEHOUSE_SERVER to it), or bring the receipt as a file with --receipt and --trust.",
+		Source: "design.md 6", Gates: launchOnly, Ours: true, Fixed: true,
+		Example: told(`--receipt-from-server where the node is signed in at http://registry.example.org.`),
 	},
 	{
 		ID: "launch.receipt.expired", Title: "The receipt has not expired.",
@@ -61,14 +73,8 @@ var launchRules = []Info{
 		Example: told(`Somebody edited JOB/.starforge/jobspec.json after it was admitted.`),
 	},
 	{
-		ID: "launch.pin.unknown", Title: "The registry has every version that the spec names.",
-		Fix:    "Publish the version, or lock one that the registry has.",
-		Source: "launch.md 5", Gates: launchOnly, Ours: true, Fixed: true,
-		Example: told(`The spec names alice/grad-clip 9.9, which the registry does not have.`),
-	},
-	{
 		ID: "launch.digest.pin", Title: "Receipt and spec pin the same plugins, by version and content digest.",
-		Fix:    "Submit the job again; without a receipt, lock the version that the registry has.",
+		Fix:    "Submit the job again.",
 		Source: "design.md 6", Gates: launchOnly, Ours: true, Fixed: true,
 		Example: told(`The spec locks alice/grad-clip 1.0.0, the receipt pins 1.1.0.`),
 	},
