@@ -162,13 +162,5 @@ func Parse(payload []byte) (*Receipt, error) {
 
 // decodeStrict reads one JSON document of at most max bytes that every reader reads alike.
 func decodeStrict(src []byte, max int, into any) error {
-	if len(src) > max {
-		return fmt.Errorf("%d bytes, at most %d allowed", len(src), max)
-	}
-	if err := strictjson.Scan(src, strictjson.Options{MaxDepth: 8}); err != nil {
-		return err
-	}
-	dec := json.NewDecoder(bytes.NewReader(src))
-	dec.DisallowUnknownFields()
-	return dec.Decode(into)
+	return strictjson.Decode(src, max, strictjson.Options{MaxDepth: 8}, into)
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto"
 	"crypto/ed25519"
+	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -51,14 +53,7 @@ func (e *Error) Unwrap() error { return e.Err }
 // must be for audience, and now must be before its expiry. An empty audience stands for the trust set's own; when
 // that is empty too, the keys alone say whose receipts count. Every error is an *Error.
 func Verify(envelope []byte, trust TrustSet, audience string, now time.Time) (*Receipt, error) {
-	var env dsse.Envelope
-	if err := decodeStrict(envelope, MaxEnvelope, &env); err != nil {
-		return nil, &Error{Malformed, "the receipt is no DSSE envelope", err}
-	}
-	if env.PayloadType != PayloadType {
-		return nil, &Error{Problem: Malformed, Message: fmt.Sprintf("the envelope holds %.100q, expected %s", env.PayloadType, PayloadType)}
-	}
-	payload, err := trust.open(&env)
+	payload, _, err := trust.Open(envelope, PayloadType, MaxEnvelope)
 	if err != nil {
 		return nil, err
 	}
@@ -78,13 +73,15 @@ func Verify(envelope []byte, trust TrustSet, audience string, now time.Time) (*R
 	return r, nil
 }
 
-// open gives the payload when a key of the set signed it.
-func (t TrustSet) open(env *dsse.Envelope) ([]byte, error) {
-	if len(env.Signatures) > maxSignatures {
-		return nil, &Error{Problem: Malformed, Message: fmt.Sprintf("the envelope has %d signatures, at most %d allowed", len(env.Signatures), maxSignatures)}
+// Open gives the payload of a DSSE envelope of at most max bytes that a key of the set signed as payloadType, and the
+// id of that key. What the payload says is not looked at. Every error is an *Error: Malformed or Untrusted.
+func (t TrustSet) Open(envelope []byte, payloadType string, max int) (payload []byte, keyID string, err error) {
+	env, err := readEnvelope(envelope, payloadType, max)
+	if err != nil {
+		return nil, "", err
 	}
 	if len(t.keys) == 0 {
-		return nil, &Error{Problem: Untrusted, Message: "the trust set holds no key"}
+		return nil, "", &Error{Problem: Untrusted, Message: "the trust set holds no key"}
 	}
 	verifiers := make([]dsse.Verifier, len(t.keys))
 	for i, k := range t.keys {
@@ -92,13 +89,59 @@ func (t TrustSet) open(env *dsse.Envelope) ([]byte, error) {
 	}
 	ev, err := dsse.NewEnvelopeVerifier(verifiers...)
 	if err != nil {
-		return nil, &Error{Untrusted, "the trust set can't be used", err}
+		return nil, "", &Error{Untrusted, "the trust set can't be used", err}
 	}
-	_, payload, err := ev.VerifyAndDecode(context.Background(), env)
+	accepted, payload, err := ev.VerifyAndDecode(context.Background(), env)
 	if err != nil {
-		return nil, &Error{Untrusted, fmt.Sprintf("no trusted key signed the receipt (it names %s, trusted are %s)", signers(env), t), err}
+		return nil, "", &Error{Untrusted, fmt.Sprintf("no trusted key signed it (it names %s, trusted are %s)", signers(env), t), err}
+	}
+	return payload, accepted[0].KeyID, nil
+}
+
+// Peek gives what Open would, without a look at the signatures: it proves nothing.
+func Peek(envelope []byte, payloadType string, max int) (payload []byte, err error) {
+	env, err := readEnvelope(envelope, payloadType, max)
+	if err != nil {
+		return nil, err
+	}
+	if payload, err = env.DecodeB64Payload(); err != nil {
+		return nil, &Error{Malformed, "the envelope's payload is no base64", err}
 	}
 	return payload, nil
+}
+
+func readEnvelope(src []byte, payloadType string, max int) (*dsse.Envelope, error) {
+	var env dsse.Envelope
+	if err := decodeStrict(src, max, &env); err != nil {
+		return nil, &Error{Malformed, "it is no DSSE envelope", err}
+	}
+	if env.PayloadType != payloadType {
+		return nil, &Error{Problem: Malformed, Message: fmt.Sprintf("the envelope holds %.100q, expected %s", env.PayloadType, payloadType)}
+	}
+	if len(env.Signatures) > maxSignatures {
+		return nil, &Error{Problem: Malformed, Message: fmt.Sprintf("the envelope has %d signatures, at most %d allowed", len(env.Signatures), maxSignatures)}
+	}
+	return &env, nil
+}
+
+// Sign puts a payload into a DSSE envelope, as JSON, signed with an ed25519 key; its id is KeyID's.
+func Sign(payloadType string, payload []byte, key crypto.Signer) ([]byte, error) {
+	public, ok := key.Public().(ed25519.PublicKey)
+	if !ok {
+		return nil, fmt.Errorf("sign: found a %T, expected an ed25519 key", key.Public())
+	}
+	id, err := KeyID(public)
+	if err != nil {
+		return nil, fmt.Errorf("sign: %w", err)
+	}
+	sig, err := key.Sign(nil, dsse.PAE(payloadType, payload), crypto.Hash(0))
+	if err != nil {
+		return nil, fmt.Errorf("sign: %w", err)
+	}
+	return json.Marshal(dsse.Envelope{
+		PayloadType: payloadType, Payload: base64.StdEncoding.EncodeToString(payload),
+		Signatures: []dsse.Signature{{KeyID: id, Sig: base64.StdEncoding.EncodeToString(sig)}},
+	})
 }
 
 func signers(env *dsse.Envelope) string {

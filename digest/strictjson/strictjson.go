@@ -11,6 +11,8 @@
 package strictjson
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -89,6 +91,20 @@ func Scan(src []byte, opt Options) error {
 			return err
 		}
 	}
+}
+
+// Decode reads one document of at most max bytes into a value that encoding/json fills. Beyond what Scan refuses, a key that
+// the value has no field for is an error.
+func Decode(src []byte, max int, opt Options, into any) error {
+	if len(src) > max {
+		return fmt.Errorf("%d bytes, at most %d allowed", len(src), max)
+	}
+	if err := Scan(src, opt); err != nil {
+		return err
+	}
+	dec := json.NewDecoder(bytes.NewReader(src))
+	dec.DisallowUnknownFields()
+	return dec.Decode(into)
 }
 
 // Type is the type of a token.
