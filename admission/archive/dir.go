@@ -26,8 +26,8 @@ func OpenDir(root *os.Root, opt Options) (*tree.Dir, rule.Report, error) {
 		return nil, report, err
 	}
 	report = CheckTree(d, opt.Policy)
-	// Only an archive tells its size, and only of a large tree can it be wrong.
-	if report.OK() && d.Listing().Bytes > limit.BombFrom {
+	// Only an archive tells its size, and only that of a large tree can be too much.
+	if report.OK() && mayExceed(d.Listing()) {
 		_, err = Pack(io.Discard, d)
 		if denied, ok := errors.AsType[*rule.Denied](err); ok {
 			report.Violations = append(report.Violations, denied.Decision.Violations...)
@@ -35,6 +35,13 @@ func OpenDir(root *os.Root, opt Options) (*tree.Dir, rule.Report, error) {
 		}
 	}
 	return d, report, err
+}
+
+// mayExceed reports whether the archive of a tree may have more bytes than are allowed. Compression adds five bytes to
+// a block that it can't make smaller; a member's header, with its path twice, has less than 4 KiB.
+func mayExceed(l *tree.Listing) bool {
+	stream := l.Bytes + int64(l.Files)*4*limit.KiB
+	return stream+stream/1024 > limit.Compressed-limit.KiB
 }
 
 func aboveLimit(over *tree.LimitError) rule.Violation {

@@ -9,8 +9,6 @@ import (
 	"io"
 	"sync"
 
-	"github.com/klauspost/compress/gzip"
-
 	"github.com/gatehouse-registry/gatehouse/admission/limit"
 	"github.com/gatehouse-registry/gatehouse/admission/rule"
 	"github.com/gatehouse-registry/gatehouse/digest"
@@ -25,18 +23,21 @@ type Packed struct {
 
 // Pack writes the archive of a tree: its counted files in path order, links as the bytes they lead to, without
 // times, owners or modes but for an x bit. The same tree gives the same bytes, and Check accepts them under any
-// policy that the tree's names pass. A tree that breaks a rule that can't be softened is a *rule.Denied, found
-// before anything is written or, for the limits on an archive's size, after some of it is.
+// policy that the tree's names pass, however often the tree's files repeat themselves (compressor). A tree that breaks a
+// rule that can't be softened is a *rule.Denied, found before anything is written or, for the limit on an archive's
+// size, after some of it is.
 func Pack(w io.Writer, t tree.Tree) (Packed, error) {
 	report := CheckTree(t, lenient())
 	if !report.OK() {
 		return Packed{}, denied(t, report.Violations)
 	}
-	out := &packWriter{w: w, sum: sha256.New()}
-	zw := gzip.NewWriter(out)
-	stream := &tally{w: zw}
-	tw := tar.NewWriter(stream)
-	err := tree.Each(t, func(e tree.Entry, r io.Reader) error { return packFile(tw, e, r) })
+	out := newPackWriter(w)
+	zw, err := newCompressor(out)
+	if err != nil {
+		return Packed{}, fmt.Errorf("pack: %w", err)
+	}
+	tw := tar.NewWriter(zw)
+	err = tree.Each(t, func(e tree.Entry, r io.Reader) error { return packFile(tw, e, r) })
 	if err == nil {
 		err = tw.Close()
 	}
@@ -48,9 +49,6 @@ func Pack(w io.Writer, t tree.Tree) (Packed, error) {
 	}
 	if err != nil {
 		return Packed{}, fmt.Errorf("pack: %w", err)
-	}
-	if f := overRatio(stream.n, out.n); f != nil {
-		return Packed{}, denied(t, f.violations)
 	}
 	return Packed{Size: out.n, Digest: digest.FromHash(digest.SHA256, out.sum)}, nil
 }
@@ -87,6 +85,8 @@ type packWriter struct {
 	n   int64
 }
 
+func newPackWriter(w io.Writer) *packWriter { return &packWriter{w: w, sum: sha256.New()} }
+
 func (p *packWriter) Write(b []byte) (int, error) {
 	p.sum.Write(b)
 	p.n += int64(len(b))
@@ -94,15 +94,4 @@ func (p *packWriter) Write(b []byte) (int, error) {
 		return 0, faultf("archive.limit.compressed", "the archive has at least %d bytes, at most %d are allowed", p.n, limit.Compressed)
 	}
 	return p.w.Write(b)
-}
-
-// tally counts what passes.
-type tally struct {
-	w io.Writer
-	n int64
-}
-
-func (t *tally) Write(b []byte) (int, error) {
-	t.n += int64(len(b))
-	return t.w.Write(b)
 }
