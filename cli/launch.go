@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/gatehouse-registry/gatehouse/admission/receipt"
 	"github.com/gatehouse-registry/gatehouse/admission/rule"
 	"github.com/gatehouse-registry/gatehouse/internal/durable"
 	"github.com/gatehouse-registry/gatehouse/launchverify"
@@ -18,9 +18,11 @@ import (
 
 // launchFlags are the flags of a launch.
 type launchFlags struct {
-	jobSpec, receipt, trust, core, cache, record string
-	allow, bind, keepEnv, warn                   []string
-	verifyOnly                                   bool
+	receiptFlags
+	jobSpec, core, cache, record string
+	allow, bind, keepEnv, warn   []string
+	verifyOnly                   bool
+	grace                        time.Duration
 }
 
 // privateCopy is the one thing that --allow allows.
@@ -43,7 +45,9 @@ When anything differs one line says what, and the command is not started (exit 7
 3 for rules). Otherwise the exit code is the command's.
 
 A job comes with the receipt that the registry signed for it: JOB.receipt.json beside the job directory, or --receipt FILE.
-It is verified with the keys of --trust FILE, which sf admin key show prints; then a warm cache needs no server.
+It is verified with the keys of --trust FILE, which sf admin key show prints; then a warm cache needs no server. While a
+registry changes its key the file holds the old and the new one. --receipt-from-server asks the registry that one is signed
+in at for the receipt of --job ID, over https, and without --trust for its keys: what that proves, the connection proves.
 
 Where the node allows no namespaces the launch is refused, unless --allow private-copy accepts a copy that keeps out
 accidents and other users only. --record FILE says afterwards what was checked, under which protection, and what ran.`,
@@ -53,14 +57,14 @@ accidents and other users only. --record FILE says afterwards what was checked, 
 	flags := cmd.Flags()
 	flags.SetInterspersed(false) // what follows the command is the command's
 	flags.StringVar(&f.jobSpec, "jobspec", "", "the spec in its job directory: JOB/.starforge/jobspec.json or JOB/.tuneplane/jobspec.json")
-	flags.StringVar(&f.receipt, "receipt", "", "the receipt (default JOB"+receipt.Suffix+")")
-	flags.StringVar(&f.trust, "trust", "", "the keys whose receipts count (default $GATEHOUSE_TRUST)")
+	f.receiptFlags.add(flags)
 	flags.StringSliceVar(&f.allow, "allow", nil, "private-copy: launch where the node has no namespaces")
 	flags.StringSliceVar(&f.bind, "bind", nil, "a further name at the top of the job directory that the job may see")
 	flags.StringSliceVar(&f.keepEnv, "keep-env", nil, "a variable to pass on although it steers what is loaded")
 	flags.StringVar(&f.core, "core-version", "", "the version of the client that the command runs (default the spec's provenance)")
 	flags.StringVar(&f.cache, "cache", "", "the node's cache (default $GATEHOUSE_CACHE)")
 	flags.StringVar(&f.record, "record", "", "write what the launch did to this file, as JSON")
+	flags.DurationVar(&f.grace, "grace", launchverify.DefaultGrace, "how long the command has to end after a signal that ends it; then all of it is killed")
 	addVerifyOnlyFlag(flags, &f.verifyOnly)
 	addWarnFlag(cmd, &f.warn)
 	completeFlag(cmd, "allow", []string{privateCopy})
@@ -98,10 +102,13 @@ func (a app) runLaunch(ctx context.Context, f launchFlags, command []string) err
 // launchOptions turns flags and environment into options.
 func (a app) launchOptions(f launchFlags, command []string) (launchverify.Options, error) {
 	o := launchverify.Options{
-		JobSpec: f.jobSpec, Receipt: f.receipt, Command: command, CheckOnly: f.verifyOnly, KeepEnv: f.keepEnv, Binds: f.bind, CoreVersion: f.core, Fetcher: &fetcher{app: a},
+		JobSpec: f.jobSpec, Command: command, CheckOnly: f.verifyOnly, Grace: f.grace, KeepEnv: f.keepEnv, Binds: f.bind, CoreVersion: f.core, Fetcher: &fetcher{app: a},
 	}
 	if f.jobSpec == "" {
 		return o, usagef("--jobspec is required: the spec in its job directory")
+	}
+	if f.grace <= 0 {
+		return o, usagef("--grace: %v is no time", f.grace)
 	}
 	for _, what := range f.allow {
 		if what != privateCopy {
@@ -121,7 +128,7 @@ func (a app) launchOptions(f launchFlags, command []string) (launchverify.Option
 	if o.CacheDir, err = a.env.cacheDir(f.cache); err != nil {
 		return o, err
 	}
-	o.Trust, err = a.env.trust(f.trust)
+	err = a.receipts(f.receiptFlags, &o)
 	return o, err
 }
 

@@ -32,6 +32,7 @@ type plan struct {
 	Recipes []pinned
 	Binds   []string
 
+	CheckOnly  bool
 	Command    []string
 	Env        []string
 	Foreground bool // the agent has the terminal and lends it to the command

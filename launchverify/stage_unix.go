@@ -132,7 +132,7 @@ func (s *stage) run(gone chan struct{}) (err error) {
 		return err
 	}
 	s.tell(report{Decision: &decision})
-	if !decision.Allowed {
+	if !decision.Allowed || s.plan.CheckOnly {
 		return nil
 	}
 	select {
