@@ -50,7 +50,7 @@ func TestScripts(t *testing.T) {
 		Setup: setUp,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "json": jsonValue, "stdout2env": stdoutToEnv, "flip": flip, "orascopy": orasCopy, "stop-server": stopServer,
-			"fill": fill, "noise": noise,
+			"fill": fill, "noise": noise, "tls-server": tlsServer,
 		},
 	})
 }
@@ -82,6 +82,17 @@ func setUp(env *testscript.Env) error {
 // stop-server ends the script's server.
 func stopServer(ts *testscript.TestScript, _ bool, _ []string) {
 	ts.Check(ts.Value("stop").(func() error)())
+}
+
+// tls-server starts a further server, one with TLS, and says in TLS_SERVER, TLS_ADMIN_TOKEN and TLS_CA where it is, what its
+// administrator's token is, and which certificate to trust.
+func tlsServer(ts *testscript.TestScript, _ bool, _ []string) {
+	s, authority, stop, err := servertest.RunTLS(filepath.Join(ts.Getenv("WORK"), ".tls-data"))
+	ts.Check(err)
+	ts.Defer(func() { ts.Check(stop()) })
+	ts.Setenv("TLS_SERVER", s.URL)
+	ts.Setenv("TLS_ADMIN_TOKEN", s.Token)
+	ts.Setenv("TLS_CA", authority)
 }
 
 // exits CODE COMMAND [ARG...] runs a command and compares its exit code.

@@ -37,8 +37,23 @@ func Start(tb testing.TB) Server {
 
 // Run is Start over a data directory. The caller stops the server; a second stop does nothing more.
 func Run(data string) (s Server, stop func() error, err error) {
+	return run(server.Config{Data: data, Listen: "127.0.0.1:0"})
+}
+
+// RunTLS is Run with TLS. authority is the file of the certificate that clients must trust, as SSL_CERT_FILE does.
+func RunTLS(data string) (s Server, authority string, stop func() error, err error) {
+	cert, key, err := certificate(data)
+	if err != nil {
+		return s, "", nil, err
+	}
+	s, stop, err = run(server.Config{Data: data, Listen: "127.0.0.1:0", TLSCert: cert, TLSKey: key})
+	return s, cert, stop, err
+}
+
+func run(config server.Config) (s Server, stop func() error, err error) {
+	data := config.Data
 	ctx, cancel := context.WithCancel(context.Background())
-	opened, err := server.Open(ctx, server.Config{Data: data, Listen: "127.0.0.1:0"}, "test", slog.New(slog.DiscardHandler))
+	opened, err := server.Open(ctx, config, "test", slog.New(slog.DiscardHandler))
 	if err != nil {
 		cancel()
 		return s, nil, err
