@@ -27,6 +27,7 @@ var layers = [][]string{
 	{"registry/api/wire", "registry/httperr", "registry/httpbody", "registry/blobstore", "registry/metastore", "registry/trust", "registry/auth/oidc", "registry/webhook"},
 	{"registry"},
 	{"registry/auth", "launchverify"},
+	{"launchverify/nodecache"},
 	{"admission"},
 	{"admission/"},
 	{"digest"},

@@ -8,6 +8,7 @@ import (
 	"unicode"
 
 	"github.com/gatehouse-registry/gatehouse/admission/rule"
+	"github.com/gatehouse-registry/gatehouse/launchverify/nodecache"
 )
 
 // Exit codes of the agent itself (design.md 7). Every other code is the command's.
@@ -23,7 +24,7 @@ const (
 )
 
 // ErrNotFound is wrapped by a Fetcher's error for a version or manifest that the registry does not have.
-var ErrNotFound = errors.New("not found in the registry")
+var ErrNotFound = nodecache.ErrNotFound
 
 // errInterrupted says that a signal ended the launch before the command was started.
 var errInterrupted = errors.New("interrupted before the command was started")

@@ -20,13 +20,12 @@
 package launchverify
 
 import (
-	"context"
-	"io"
 	"os"
 	"time"
 
 	"github.com/gatehouse-registry/gatehouse/admission/receipt"
 	"github.com/gatehouse-registry/gatehouse/admission/rule"
+	"github.com/gatehouse-registry/gatehouse/launchverify/nodecache"
 )
 
 // Options say what to launch and how. JobSpec, Command, CacheDir and Fetcher are required.
@@ -66,8 +65,10 @@ type Options struct {
 	CoreVersion string // of the client that the command runs; "" takes the spec's provenance.core_version
 	// CacheDir is the node's cache; only the agent's own user may write to it.
 	CacheDir string
-	Fetcher  Fetcher
-	Policy   rule.Policy
+	// CacheBytes is how large the cache may grow; 0 is nodecache.DefaultMaxBytes.
+	CacheBytes int64
+	Fetcher    Fetcher
+	Policy     rule.Policy
 	// Grace is how long the command has between the signal that ends it and SIGKILL; 0 is DefaultGrace.
 	Grace time.Duration
 	Now   time.Time // for the receipt's expiry; the zero time is the present
@@ -94,7 +95,5 @@ type User struct {
 // Fetcher brings what is pinned from a registry. Its methods are called with pins that differ; they need not be
 // safe for concurrent use.
 type Fetcher interface {
-	// Fetch opens the archive, a tar+gzip stream, of the pack whose OCI manifest has the digest pin.Manifest. The
-	// bytes must have been, or must be while they are read, verified against that manifest's layer.
-	Fetch(ctx context.Context, pin receipt.Pin) (io.ReadCloser, error)
+	nodecache.Source
 }

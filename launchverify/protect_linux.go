@@ -213,12 +213,3 @@ func (m *mountRoot) remove() error {
 	m.release()
 	return nil
 }
-
-// processSpace tells process namespaces apart, in which one number means different processes.
-func processSpace() string {
-	link, err := os.Readlink("/proc/self/ns/pid")
-	if err != nil {
-		return ""
-	}
-	return strings.Trim(link, "pid:[]")
-}

@@ -20,6 +20,3 @@ func namespaces(*plan) *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgi
 func unavailable(error) bool { return false }
 
 func protect(*plan, int64) (privateRoot, error) { return nil, errNoNamespaces }
-
-// processSpace tells process namespaces apart; there is one.
-func processSpace() string { return "" }

@@ -16,6 +16,7 @@ import (
 	"github.com/gatehouse-registry/gatehouse/admission/receipt"
 	"github.com/gatehouse-registry/gatehouse/admission/rule"
 	"github.com/gatehouse-registry/gatehouse/digest"
+	"github.com/gatehouse-registry/gatehouse/launchverify/nodecache"
 )
 
 // Run launches a job: it checks everything, starts the command, and returns when nothing of it is left. The record
@@ -45,6 +46,8 @@ type launch struct {
 	job *job
 	rcp *receipt.Receipt
 
+	entries []*nodecache.Entry // of the cache; the launch holds them
+
 	keysFromRegistry bool // no key was pinned: the registry named those that verify the receipt
 }
 
@@ -71,10 +74,11 @@ func (l *launch) run(ctx context.Context) error {
 	if err != nil {
 		return l.refused(err)
 	}
-	store, err := openCache(l.o.CacheDir, l.o.Policy)
+	store, err := nodecache.Open(l.o.CacheDir, nodecache.Options{Policy: l.o.Policy, MaxBytes: l.o.CacheBytes})
 	if err != nil {
 		return fmt.Errorf("node cache: %w", err)
 	}
+	defer store.Close()
 	l.rec.Plugins, l.rec.Recipes = append(l.rec.Plugins, l.rcp.Plugins...), append(l.rec.Recipes, l.rcp.Recipes...)
 	// A copy that is not what is pinned came from a damaged cache: it is fetched again, once.
 	for attempt := range 2 {
@@ -83,7 +87,7 @@ func (l *launch) run(ctx context.Context) error {
 			return err
 		}
 		if err = l.protected(ctx, p, store); attempt == 0 && damaged(err) {
-			if err := store.drop(p); err != nil {
+			if err := l.drop(store); err != nil {
 				return err
 			}
 			continue
@@ -185,7 +189,7 @@ func (l *launch) plan(binds []string) *plan {
 }
 
 // fetch brings every pinned pack into the node's cache.
-func (l *launch) fetch(ctx context.Context, store *cache, p *plan) error {
+func (l *launch) fetch(ctx context.Context, store *nodecache.Cache, p *plan) error {
 	for _, set := range []struct {
 		pins []receipt.Pin
 		into *[]pinned
@@ -193,15 +197,27 @@ func (l *launch) fetch(ctx context.Context, store *cache, p *plan) error {
 		for _, pin := range set.pins {
 			one := pinned{Pin: pin}
 			if !pin.RuntimeSupplied {
-				var err error
-				if one.Tree, err = store.tree(ctx, pin, l.o.Fetcher); err != nil {
+				entry, err := store.Tree(ctx, pin, l.o.Fetcher)
+				if err != nil {
 					return fmt.Errorf("%s: %w", pin, err)
 				}
+				one.Tree = entry.Path()
+				l.entries = append(l.entries, entry)
 			}
 			*set.into = append(*set.into, one)
 		}
 	}
 	return nil
+}
+
+// drop removes the entries that the launch took from the cache, so that they are fetched again.
+func (l *launch) drop(store *nodecache.Cache) error {
+	var errs []error
+	for _, entry := range l.entries {
+		errs = append(errs, store.Drop(entry))
+	}
+	l.entries = nil
+	return errors.Join(errs...)
 }
 
 // damaged reports whether gate 3 found our own copies wrong.
@@ -211,7 +227,7 @@ func damaged(err error) bool {
 }
 
 // protected runs the stage under the best protection that the node allows.
-func (l *launch) protected(ctx context.Context, p *plan, store *cache) error {
+func (l *launch) protected(ctx context.Context, p *plan, store *nodecache.Cache) error {
 	modes := l.o.modes
 	if modes == nil {
 		modes = protections()
@@ -241,12 +257,12 @@ func (l *launch) protected(ctx context.Context, p *plan, store *cache) error {
 }
 
 // attempt runs the stage in one mode. why says that the node does not allow it; then nothing was done.
-func (l *launch) attempt(ctx context.Context, p *plan, store *cache) (why string, err error) {
+func (l *launch) attempt(ctx context.Context, p *plan, store *nodecache.Cache) (why string, err error) {
 	if err := ctx.Err(); err != nil {
 		return "", err
 	}
 	if p.Mode == ModePrivateCopy {
-		if p.Root, err = store.privateFolder(l.who); err != nil {
+		if p.Root, err = store.PrivateFolder(l.who.other); err != nil {
 			return "", err
 		}
 		defer func() { err = errors.Join(err, removeTree(p.Root)) }()

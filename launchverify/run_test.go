@@ -5,13 +5,10 @@ package launchverify
 import (
 	"bytes"
 	"context"
-	"io"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -86,7 +83,7 @@ func TestCache(t *testing.T) {
 		t.Fatalf("warm, without a registry: %v", err)
 	}
 
-	entry := (&cache{dir: o.CacheDir}).entry(pin)
+	entry := entryOf(o.CacheDir, pin)
 	spoil := func() {
 		file := filepath.Join(entry, "alpha_patch.py")
 		if err := os.Remove(file); err != nil {
@@ -156,43 +153,9 @@ func TestFetchRefusals(t *testing.T) {
 	}
 }
 
-// However many agents make one entry at once, it is there once and whole.
-func TestCacheIsFilledOnce(t *testing.T) {
-	r := newRig(t, dialect.Forge)
-	pin := r.plugin("lab/alpha", true, nil)
-	dir := filepath.Join(r.base, "cache")
-	var wg sync.WaitGroup
-	var mu sync.Mutex
-	from := &lockedFetcher{mu: &mu, Fetcher: r.shelf}
-	for range 8 {
-		wg.Go(func() {
-			store, err := openCache(dir, rule.Policy{})
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			if _, err := store.tree(context.Background(), pin, from); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	wg.Wait()
-	if got, want := sums(t, (&cache{dir: dir}).entry(pin)), sums(t, filepath.Join(r.base, "published/lab/alpha")); !maps.Equal(got, want) {
-		t.Errorf("the entry holds %v, expected %v", got, want)
-	}
-	nothingLeft(t, r)
-}
-
-// lockedFetcher makes a fetcher safe for concurrent use.
-type lockedFetcher struct {
-	mu *sync.Mutex
-	Fetcher
-}
-
-func (f *lockedFetcher) Fetch(ctx context.Context, pin receipt.Pin) (io.ReadCloser, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.Fetcher.Fetch(ctx, pin)
+// entryOf is where the cache keeps a pack's files.
+func entryOf(dir string, pin receipt.Pin) string {
+	return filepath.Join(dir, "trees", strings.Replace(pin.Manifest.String(), ":", "-", 1))
 }
 
 // A recipe pack that the receipt pins is the job's own copy as well, template and all, and must lie in the job directory.

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -248,34 +247,4 @@ func waitGone(t *testing.T, dir string) {
 		time.Sleep(5 * time.Millisecond)
 	}
 	t.Errorf("%s never became empty", dir)
-}
-
-// What a killed agent left in the cache goes with the next launch of the node; what a living one makes stays.
-func TestSweep(t *testing.T) {
-	r, o := shell(t, ModePrivateCopy, "true")
-	store, err := openCache(o.CacheDir, o.Policy)
-	if err != nil {
-		t.Fatal(err)
-	}
-	mine, err := store.temporary("tmp")
-	if err != nil {
-		t.Fatal(err)
-	}
-	dead := exec.Command("true")
-	if err := dead.Run(); err != nil {
-		t.Fatal(err)
-	}
-	left := strings.Replace(mine, "."+strconv.Itoa(os.Getpid())+".", "."+strconv.Itoa(dead.Process.Pid)+".", 1)
-	if err := os.Mkdir(left, 0o555); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := r.launch(o); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(left); !os.IsNotExist(err) {
-		t.Errorf("a dead process's folder is still there: %v", err)
-	}
-	if _, err := os.Stat(mine); err != nil {
-		t.Errorf("a living process's folder is gone: %v", err)
-	}
 }

@@ -29,8 +29,11 @@ var ErrNotFound = errors.New("not found in the registry")
 // Options say how a cache is used.
 type Options struct {
 	Policy   rule.Policy // under which archives are checked
-	MaxBytes int64       // of all entries together
+	MaxBytes int64       // of all entries together; 0 is DefaultMaxBytes
 }
+
+// DefaultMaxBytes is how large a cache may grow that nobody gave a limit: 50 GB.
+const DefaultMaxBytes = 50e9
 
 // Cache is a node's cache as one process uses it.
 type Cache struct {
