@@ -310,6 +310,11 @@ func largestSpec(s *server) ([]byte, error) {
 		}
 		return nil
 	})
+	return specOf(recipe, plugins), err
+}
+
+// specOf is a spec of a recipe that ships with so many plugins.
+func specOf(recipe catalogue.Entry, plugins []string) []byte {
 	v, roles := recipe.Versions[0], make([]string, len(recipe.Roles))
 	for i, r := range recipe.Roles {
 		roles[i] = fmt.Sprintf(`%q:"all"`, r)
@@ -317,7 +322,7 @@ func largestSpec(s *server) ([]byte, error) {
 	return fmt.Appendf(nil, `{"apiVersion":"forge/v2","kind":"TrainingJob","metadata":{"name":"demo"},"spec":{"recipe":{"name":%q,"version":%q,"digest":%q},`+
 		`"source":{"exp":"experiments/demo"},"framework":{"kind":%q,"version":%q,"runtime_id":%q},"resources":{"pools":[{"name":"all","series":"h200"}],"roles":{%s}},`+
 		`"plugins":[%s]},"provenance":{"core_version":%q}}`, recipe.Name, recipe.Version, recipe.Digest, recipe.Framework, v.Version, v.RuntimeID,
-		strings.Join(roles, ","), strings.Join(plugins, ","), catalogue.DefaultRelease(dialect.Forge)), err
+		strings.Join(roles, ","), strings.Join(plugins, ","), catalogue.DefaultRelease(dialect.Forge))
 }
 
 // plainRecipe is a recipe that ships and asks for nothing.

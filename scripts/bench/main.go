@@ -35,27 +35,40 @@ type options struct {
 	seconds  time.Duration // of a request-rate run
 	db       string        // PostgreSQL and S3, for replicas
 	blobs    string
-	only     bool // admission alone
+	only     string // one part alone: "admission" or "launch"
+	warm     bool   // of launches only those with a warm cache
+	small    bool
 }
 
 func main() {
-	if len(os.Args) > 1 && os.Args[1] == "ceiling" {
+	switch {
+	case len(os.Args) == 4 && os.Args[1] == "ceiling":
 		exit(ceiling(os.Args[2], os.Args[3]))
+	case len(os.Args) == 4 && os.Args[1] == "work":
+		exit(jobWork(os.Args[2], os.Args[3]))
 	}
 	var o options
-	var small bool
+	var admission, launch bool
 	flag.StringVar(&o.sf, "sf", "bin/sf", "the program to measure")
 	flag.StringVar(&o.write, "write", "", "replace the table in this file")
 	flag.IntVar(&o.runs, "runs", 3, "runs of each figure; the median counts")
 	flag.StringVar(&o.folder, "dir", os.TempDir(), "a folder on a disk")
 	flag.StringVar(&o.memory, "memory", "/dev/shm", "a folder in memory")
-	flag.BoolVar(&small, "small", false, "a tenth of the work, to try the program out")
+	flag.BoolVar(&o.small, "small", false, "a tenth of the work, to try the program out")
 	flag.StringVar(&o.db, "db", "", "an empty PostgreSQL database, to measure replicas too")
 	flag.StringVar(&o.blobs, "blobs", "", "an empty S3 bucket for them, as sf serve --blobs takes it")
-	flag.BoolVar(&o.only, "admission", false, "measure admission alone, and print its table")
+	flag.BoolVar(&admission, "admission", false, "measure admission alone, and print its table")
+	flag.BoolVar(&launch, "launch", false, "measure launches alone, and print their tables")
+	flag.BoolVar(&o.warm, "warm", false, "of launches, measure only those with a warm cache")
 	flag.Parse()
 	o.big, o.tags, o.versions, o.seconds = 1<<30, 10_000, 100_000, 5*time.Second
-	if small {
+	switch {
+	case admission:
+		o.only = "admission"
+	case launch:
+		o.only = "launch"
+	}
+	if o.small {
 		o.big, o.tags, o.versions, o.seconds = 1<<27, 1000, 10_000, time.Second
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -74,7 +87,7 @@ func exit(err error) {
 // run measures everything and prints, or writes, the tables.
 func run(ctx context.Context, o options) (err error) {
 	program := ""
-	if !o.only {
+	if o.only == "" {
 		if program, err = distribution(ctx); err != nil {
 			return err
 		}
@@ -89,17 +102,27 @@ func run(ctx context.Context, o options) (err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(work), os.RemoveAll(memory)) }()
 	b := &bench{ctx: ctx, o: o, results: map[string]map[string][]float64{}, program: program}
+	var launches string
+	if o.only != "admission" {
+		if launches, err = b.launches(work); err != nil {
+			return err
+		}
+	}
+	if o.only == "launch" {
+		fmt.Print(launches)
+		return nil
+	}
 	if err := b.admission(work); err != nil {
 		return err
 	}
-	if o.only {
+	if o.only == "admission" {
 		fmt.Print(b.admissionTable())
 		return nil
 	}
 	if err := b.compare(work, memory); err != nil {
 		return err
 	}
-	text := b.table() + "\n" + b.admissionTable()
+	text := b.table() + "\n" + b.admissionTable() + "\n" + launches
 	if o.db != "" {
 		if err := b.measureReplicas(filepath.Join(work, "replicas")); err != nil {
 			return err
