@@ -101,6 +101,7 @@ func TestCheckJob(t *testing.T) {
 			if !slices.Equal(got, c.rules) {
 				t.Errorf("rules %q, want %q: %v", got, c.rules, report.Violations)
 			}
+			unpackAlike(t, jobArchive(t, slices.Concat(good, c.more)...), report)
 			if len(c.rules) == 0 && (pkg.Experiment != c.experiment || pkg.Files != len(good)+len(c.more)) {
 				t.Errorf("found %+v, want the experiment %q", pkg, c.experiment)
 			}
