@@ -70,9 +70,11 @@ func (p *Predicate) checkIdentity() error {
 		return errors.New("specBytes: a receipt that holds is of a spec")
 	case p.Protection.Mode != "" && !modeForm.MatchString(p.Protection.Mode):
 		return fmt.Errorf("protection.mode: %.40q is no mode", p.Protection.Mode)
+	case p.Protection.Tracking != "" && !modeForm.MatchString(p.Protection.Tracking):
+		return fmt.Errorf("protection.tracking: %.40q is none", p.Protection.Tracking)
 	}
 	for field, text := range map[string]string{
-		"node.name": p.Node.Name, "agent": p.Agent, "registry": p.Registry, "job": p.Job, "coreVersion": p.CoreVersion, "protection.mode": p.Protection.Mode,
+		"node.name": p.Node.Name, "agent": p.Agent, "registry": p.Registry, "job": p.Job, "coreVersion": p.CoreVersion, "protection.mode": p.Protection.Mode, "protection.tracking": p.Protection.Tracking,
 	} {
 		if err := checkText(text, MaxName); err != nil {
 			return fmt.Errorf("%s: %w", field, err)
@@ -243,7 +245,7 @@ func (p *Predicate) checkLists() error {
 }
 
 func (p *Predicate) checkTraining() error {
-	if t := p.Training; t.Seen == (t.How == "") || checkText(t.How, MaxName) != nil {
+	if t := p.Training; t.Seen == (t.How == "") || t.Seen && t.Unknown || checkText(t.How, MaxName) != nil {
 		return errors.New("training: it says how a process was seen when one was seen, and only then")
 	}
 	return nil

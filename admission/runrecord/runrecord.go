@@ -104,9 +104,10 @@ type Node struct {
 
 // Protection is how the job's files were kept from being changed.
 type Protection struct {
-	Mode         string            `json:"mode,omitempty"` // root, user or private-copy; "" when it never came to that
-	PIDNamespace bool              `json:"pidNamespace"`   // the job had a process namespace of its own
-	Unavailable  map[string]string `json:"unavailable"`    // the better modes, and why the node did not allow them
+	Mode         string            `json:"mode,omitempty"`     // root, user or private-copy; "" when it never came to that
+	PIDNamespace bool              `json:"pidNamespace"`       // the job had a process namespace of its own
+	Tracking     string            `json:"tracking,omitempty"` // by what its processes were known: pid-namespace, cgroup, descendants, process-group
+	Unavailable  map[string]string `json:"unavailable"`        // the better modes, and why the node did not allow them
 }
 
 // Decision is what gate 3 found.
@@ -141,17 +142,24 @@ const (
 	SourceCache    = "cache"
 )
 
-// Training says whether a training process was ever started.
+// Training says whether a training process was ever started. A launcher that trains starts another process, and all
+// processes of the job are accounted for, however short they lived, but for one that a launcher started which had told
+// the kernel to ignore its children's ends.
 type Training struct {
 	Seen bool   `json:"seen"`
 	How  string `json:"how,omitempty"` // one of the How constants; "" when none was seen
+	// Unknown says that whether there was one could not be told: the node had no /proc.
+	Unknown bool `json:"unknown,omitempty"`
 }
 
 // How a training process was seen.
 const (
-	// HowChild: the command was seen with a child process, as a launcher has while it trains. Processes are looked at now
-	// and then: one that lived for a moment may have been missed.
+	// HowChild: the command was seen with a child process, as a launcher has while it trains.
 	HowChild = "child-process"
+	// HowWaited: by the kernel's account the command had waited for a child that ran.
+	HowWaited = "waited-for-child"
+	// HowOrphan: a process of the job outlived the one that had started it.
+	HowOrphan = "orphan"
 )
 
 // New makes the statement of a predicate: with its subjects, and with empty lists where there are none.

@@ -51,11 +51,11 @@ func ended() Predicate {
 			{ID: "tuneplane/framework-custom", Version: "0.4.0", Kind: "framework-integration", Content: d("f"), RuntimeSupplied: true},
 		},
 		Recipes:     []receipt.Pin{{ID: "lab/hook", Version: "1.0.0", Kind: "recipe", Content: d("rc"), Tree: d("rt"), Manifest: d("rm")}, {ID: "trl/tiny", Content: d("tiny")}},
-		Protection:  Protection{Mode: "user", PIDNamespace: true, Unavailable: map[string]string{"root": "not root"}},
+		Protection:  Protection{Mode: "user", PIDNamespace: true, Tracking: "pid-namespace", Unavailable: map[string]string{"root": "not root"}},
 		CoreVersion: "0.4.0", Decision: &Decision{Allowed: true, Rules: "r1", Warnings: []Finding{{Rule: "launch.recipe.unpinned", Message: "trl/tiny"}}},
 		DenyList: &DenyList{Number: 7, IssuedAt: at, Expires: at.Add(time.Hour), Source: SourceCache, Problem: "the registry did not answer", Required: true},
 		Command:  []string{"tuneplane-launch", "--é\n\t"}, CommandCut: true, RemovedEnv: []string{"PYTHONPATH"}, SetEnv: []string{"TUNEPLANE_WORK_DIR", "PWD"},
-		StartedAt: at, EndedAt: at.Add(time.Minute), ExitCode: code(137), Signal: 9, Killed: 2, Changed: true, Training: Training{true, HowChild},
+		StartedAt: at, EndedAt: at.Add(time.Minute), ExitCode: code(137), Signal: 9, Killed: 2, Changed: true, Training: Training{Seen: true, How: HowChild},
 	}
 }
 
@@ -171,7 +171,7 @@ func TestContradictions(t *testing.T) {
 	}{
 		"started and over":                    {started, func(p *Predicate) { p.EndedAt = at }},
 		"started with an exit code":           {started, func(p *Predicate) { p.ExitCode = code(0) }},
-		"started and saw training":            {started, func(p *Predicate) { p.Training = Training{true, HowChild} }},
+		"started and saw training":            {started, func(p *Predicate) { p.Training = Training{Seen: true, How: HowChild} }},
 		"started without a start":             {started, func(p *Predicate) { p.StartedAt = time.Time{} }},
 		"started although refused":            {started, func(p *Predicate) { p.Decision = refused().Decision }},
 		"started without a decision":          {started, func(p *Predicate) { p.Decision = nil }},
@@ -186,7 +186,7 @@ func TestContradictions(t *testing.T) {
 		"refused with exit code 0":            {refused, func(p *Predicate) { p.ExitCode = code(0) }},
 		"refused without a reason":            {refused, func(p *Predicate) { p.Decision = nil }},
 		"refused and allowed, with no reason": {refused, func(p *Predicate) { p.Decision = ended().Decision }},
-		"refused and saw training":            {refused, func(p *Predicate) { p.Training = Training{true, HowChild} }},
+		"refused and saw training":            {refused, func(p *Predicate) { p.Training = Training{Seen: true, How: HowChild} }},
 		"refused without its end":             {refused, func(p *Predicate) { p.EndedAt = time.Time{} }},
 		"an unknown state":                    {ended, func(p *Predicate) { p.State = "paused" }},
 		"a short run id":                      {ended, func(p *Predicate) { p.Run = "0a" }},
