@@ -79,6 +79,12 @@ type Options struct {
 	// the record as it is then. Nil is not called.
 	Started func(Record)
 
+	// DenyList asks the registry for its list of revoked versions, when the cache has none that is new; nil asks nobody. The
+	// list is verified with Trust and refuses what it names. It is given 2 seconds.
+	DenyList DenyListSource
+	// RequireDenyList refuses the launch when no list that has not expired can be had.
+	RequireDenyList bool
+
 	modes []Mode // the protections to try, in order; nil: all that the agent's user may hope for
 }
 

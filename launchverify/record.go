@@ -8,6 +8,7 @@ import (
 	"github.com/gatehouse-registry/gatehouse/admission/dialect"
 	"github.com/gatehouse-registry/gatehouse/admission/receipt"
 	"github.com/gatehouse-registry/gatehouse/admission/rule"
+	"github.com/gatehouse-registry/gatehouse/admission/runrecord"
 	"github.com/gatehouse-registry/gatehouse/digest"
 )
 
@@ -27,15 +28,32 @@ const (
 	ModePrivateCopy Mode = "private-copy"
 )
 
+// Tracking is by what an agent knows the processes of its job, all of which end with it.
+type Tracking string
+
+// The ways of tracking, best first.
+const (
+	// TrackingPIDNamespace: the job has a process namespace of its own. The kernel ends all of it with the stage, and the
+	// stage with the agent.
+	TrackingPIDNamespace Tracking = "pid-namespace"
+	// TrackingCgroup: a control group of the job's own, which the kernel kills whole; and descent, as below.
+	TrackingCgroup Tracking = "cgroup"
+	// TrackingDescendants: three processes of the agent's, to which every orphan of the job comes. One of them that is
+	// left is enough to end the job.
+	TrackingDescendants Tracking = "descendants"
+	// TrackingProcessGroup: the command's process group; systems other than Linux have nothing better.
+	TrackingProcessGroup Tracking = "process-group"
+)
+
 // RecordSchema names the form of a Record.
 const RecordSchema = "gatehouse/launch-record/v1"
 
 // Record is what a launch did: what was checked, under which protection, what ran and how it ended. Its JSON form is
 // for people and tools; it proves nothing by itself.
 type Record struct {
-	Schema  string          `json:"schema"`
-	JobDir  string          `json:"jobDir"`
-	Dialect dialect.Dialect `json:"dialect,omitempty"`
+	Schema    string          `json:"schema"`
+	JobDir    string          `json:"jobDir"`
+	Dialect   dialect.Dialect `json:"dialect,omitempty"`
 	SpecBytes digest.Digest   `json:"specBytes,omitzero"`
 
 	// Receipt is sha256 of the receipt's envelope. ReceiptFrom and KeysFrom say where it and the keys that were to
@@ -49,10 +67,11 @@ type Record struct {
 	Mode Mode `json:"mode,omitempty"`
 	// Unavailable says, for each better mode that was tried, why the node does not allow it.
 	Unavailable map[Mode]string `json:"unavailable,omitempty"`
-	// PIDNamespace says that the job had a process namespace of its own; otherwise its processes were tracked
-	// as descendants.
-	PIDNamespace bool   `json:"pidNamespace"`
-	Root         string `json:"root,omitempty"` // where the job saw its directory
+	// PIDNamespace says that the job had a process namespace of its own. Tracking says by what its processes were known
+	// when they had to end.
+	PIDNamespace bool     `json:"pidNamespace"`
+	Tracking     Tracking `json:"tracking,omitempty"`
+	Root         string   `json:"root,omitempty"` // where the job saw its directory
 
 	CoreVersion string        `json:"coreVersion,omitempty"`
 	CoreSource  string        `json:"coreSource,omitempty"` // "option" or "provenance"
@@ -63,15 +82,17 @@ type Record struct {
 	RemovedEnv []string `json:"removedEnv"` // names of variables that were not passed on
 	SetEnv     []string `json:"setEnv"`     // variables that were set, NAME=VALUE
 
-	Decision *rule.Decision `json:"decision,omitempty"`
-	Command  []string       `json:"command"`
-	Started  bool           `json:"started"` // the command was executed
-	// ChildSeen says that the command was seen with a child process, as a launcher has while it trains. Processes
-	// are looked at now and then, so false proves nothing about one that lived for a moment.
-	ChildSeen bool `json:"childSeen"`
-	ExitCode  int  `json:"exitCode"`         // the command's; 128+s when signal s killed it
-	Signal    int  `json:"signal,omitempty"` // that killed the command
-	Killed    int  `json:"killed,omitempty"` // processes that had to be killed after the command ended
+	// DenyList is what was known of revoked versions; nil when no list was kept and nobody could be asked.
+	DenyList *runrecord.DenyList `json:"denyList,omitempty"`
+	Decision *rule.Decision      `json:"decision,omitempty"`
+	Command  []string            `json:"command"`
+	Started  bool                `json:"started"` // the command was executed
+	// Training says whether the command ever started another process, as a launcher does that trains, and how that was
+	// seen.
+	Training runrecord.Training `json:"training"`
+	ExitCode int                `json:"exitCode"`         // the command's; 128+s when signal s killed it
+	Signal   int                `json:"signal,omitempty"` // that killed the command
+	Killed   int                `json:"killed,omitempty"` // processes that had to be killed after the command ended
 	// Changed says, in ModePrivateCopy, that the copy was no longer what was checked when the job ended.
 	Changed bool `json:"changed,omitempty"`
 

@@ -80,6 +80,9 @@ func (l *launch) run(ctx context.Context) error {
 	}
 	defer store.Close()
 	l.rec.Plugins, l.rec.Recipes = append(l.rec.Plugins, l.rcp.Plugins...), append(l.rec.Recipes, l.rcp.Recipes...)
+	if err := l.revoked(ctx, store); err != nil {
+		return l.refused(err)
+	}
 	// A copy that is not what is pinned came from a damaged cache: it is fetched again, once.
 	for attempt := range 2 {
 		p := l.plan(binds)

@@ -73,6 +73,48 @@ var launchRules = []Info{
 		Example: told(`Somebody edited JOB/.starforge/jobspec.json after it was admitted.`),
 	},
 	{
+		ID: "launch.revoked", Title: "The registry has not revoked what the job pins.",
+		Fix:    "Pin a version that is not revoked and submit again: a revocation is final.",
+		Source: "docs/runs.md", Gates: launchOnly, Ours: true, Fixed: true,
+		Example: told(`An administrator revoked alice/grad-clip 1.0.0 after the job was admitted.`),
+	},
+	{
+		ID: "launch.denylist.missing", Title: "Where the launch requires it, the registry's list of revoked versions can be had.",
+		Fix:    "Let the node reach its registry (sf node show, sf login), or launch with --deny-list prefer.",
+		Source: "docs/runs.md", Gates: launchOnly, Ours: true, Fixed: true,
+		Example: told(`--deny-list require, the cache holds no list and the registry does not answer.`),
+	},
+	{
+		ID: "launch.denylist.malformed", Title: "The list of revoked versions is a DSSE envelope with such a list in it.",
+		Fix:    "See what answers at the registry's address.",
+		Source: "docs/runs.md", Gates: launchOnly, Ours: true, Fixed: true,
+		Example: told(`--deny-list require, and a proxy answers with an HTML page.`),
+	},
+	{
+		ID: "launch.denylist.untrusted", Title: "A trusted key signed the list of revoked versions.",
+		Fix:    "Trust the key that `sf admin key show` prints on the registry (--trust FILE).",
+		Source: "docs/runs.md", Gates: launchOnly, Ours: true, Fixed: true,
+		Example: told(`--deny-list require, and a registry that the node does not trust signed the list.`),
+	},
+	{
+		ID: "launch.denylist.audience", Title: "The list of revoked versions is of the registry that the receipt is of.",
+		Fix:    "Ask the registry that admitted the job: join it with sf node join, or set GATEHOUSE_SERVER.",
+		Source: "docs/runs.md", Gates: launchOnly, Ours: true, Fixed: true,
+		Example: told(`--deny-list require, and the node asks another registry than admitted the job.`),
+	},
+	{
+		ID: "launch.denylist.expired", Title: "The list of revoked versions has not expired.",
+		Fix:    "Let the node reach its registry, and see that both clocks are right.",
+		Source: "docs/runs.md", Gates: launchOnly, Ours: true, Fixed: true,
+		Example: told(`--deny-list require, the cache's list is of yesterday and the registry does not answer.`),
+	},
+	{
+		ID: "launch.denylist.older", Title: "The registry sends no older list of revoked versions than this node has seen.",
+		Fix:    "See who answers at the registry's address: somebody replays an old list. After a registry was restored from a backup, revoke again or remove the node's copy.",
+		Source: "docs/runs.md", Gates: launchOnly, Ours: true, Fixed: true,
+		Example: told(`--deny-list require, the node has seen list 7 and is sent list 5.`),
+	},
+	{
 		ID: "launch.digest.pin", Title: "Receipt and spec pin the same plugins, by version and content digest.",
 		Fix:    "Submit the job again.",
 		Source: "design.md 6", Gates: launchOnly, Ours: true, Fixed: true,

@@ -1,0 +1,231 @@
+package launchverify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/gatehouse-registry/gatehouse/admission/denylist"
+	"github.com/gatehouse-registry/gatehouse/admission/receipt"
+	"github.com/gatehouse-registry/gatehouse/admission/rule"
+	"github.com/gatehouse-registry/gatehouse/admission/runrecord"
+	"github.com/gatehouse-registry/gatehouse/digest"
+	"github.com/gatehouse-registry/gatehouse/launchverify/nodecache"
+)
+
+// DenyListSource brings the envelope of a registry's list of revoked versions.
+type DenyListSource func(ctx context.Context) ([]byte, error)
+
+const (
+	// denyListTime bounds how long a launch waits for the list.
+	denyListTime = 2 * time.Second
+	// denyListAge is how old a list may be that is used without asking for a newer one.
+	denyListAge = 10 * time.Minute
+	// unreachableTime is how long a node remembers that the registry did not answer. A launch that requires the list asks
+	// all the same.
+	unreachableTime = 30 * time.Second
+)
+
+// denyListProblem is why a list is not to be had, or not to be believed.
+type denyListProblem struct {
+	rule rule.ID
+	text string
+}
+
+func problemOf(err error) *denyListProblem {
+	if e, ok := errors.AsType[*receipt.Error](err); ok {
+		return &denyListProblem{rule.ID("launch.denylist." + string(e.Problem)), oneLine(e.Error())}
+	}
+	return &denyListProblem{"launch.denylist.missing", oneLine(err.Error())}
+}
+
+// revoked refuses what the registry has revoked since it admitted the job. A list that denies does so even when it has expired
+// or a newer one can't be had: a revocation is final. What is known of the list goes into the record.
+func (l *launch) revoked(ctx context.Context, store *nodecache.Cache) error {
+	known := denyLists{launch: l, store: store}
+	if err := known.learn(ctx); err != nil {
+		return err
+	}
+	l.rec.DenyList = known.told()
+	var found rule.Report
+	for _, pin := range slices.Concat(l.rcp.Plugins, l.rcp.Recipes) {
+		for _, list := range known.lists() {
+			if entry, denied := list.Denies(pin); denied {
+				found.Add(rule.Violation{Rule: "launch.revoked", Message: oneLine(fmt.Sprintf("%s: %s was revoked at %s: %s (deny list %d)",
+					pin, entry, entry.At.UTC().Format(time.RFC3339), entry.Reason, list.Number))})
+				break
+			}
+		}
+	}
+	if !found.OK() {
+		return found.Decide(rule.Launch, l.job.subject(), nil).Err()
+	}
+	if l.o.RequireDenyList && !known.fresh() {
+		return refusal(known.problem.rule, l.job.subject(), "--deny-list require: %s", known.problem.text)
+	}
+	return nil
+}
+
+// denyLists is what a launch knows of revoked versions.
+type denyLists struct {
+	launch *launch
+	store  *nodecache.Cache
+
+	kept    *denylist.List // the cache's copy
+	fetched *denylist.List // the registry's
+	problem *denyListProblem
+}
+
+// learn reads the cache's copy and asks the registry when that is not new. It fails only when ctx is over.
+func (k *denyLists) learn(ctx context.Context) error {
+	k.kept, k.problem = k.copy()
+	if k.kept != nil && k.problem == nil {
+		if age := k.launch.o.Now.Sub(k.kept.IssuedAt); age >= 0 && age < denyListAge {
+			return nil
+		}
+	}
+	if k.launch.o.DenyList == nil {
+		if k.problem == nil && k.kept == nil {
+			k.problem = &denyListProblem{"launch.denylist.missing", "the node has no deny list and knows no registry to ask"}
+		}
+		return nil
+	}
+	envelope, problem := k.ask(ctx)
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if problem == nil {
+		problem = k.take(envelope)
+	}
+	k.problem = problem
+	return nil
+}
+
+// copy is the list in the cache; nil when there is none to be believed. A copy that has expired comes with a problem.
+func (k *denyLists) copy() (*denylist.List, *denyListProblem) {
+	envelope, err := k.store.Document(k.name())
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, problemOf(err)
+	}
+	return k.verify(envelope)
+}
+
+func (k *denyLists) verify(envelope []byte) (*denylist.List, *denyListProblem) {
+	list, err := denylist.Verify(envelope, k.launch.o.Trust, k.launch.rcp.Audience, k.launch.o.Now)
+	if err != nil {
+		return list, problemOf(err)
+	}
+	return list, nil
+}
+
+// take believes a list that the registry sent, unless the node has seen a later one.
+func (k *denyLists) take(envelope []byte) *denyListProblem {
+	list, problem := k.verify(envelope)
+	if list == nil {
+		return problem
+	}
+	if k.kept != nil && list.Number < k.kept.Number {
+		return &denyListProblem{"launch.denylist.older", fmt.Sprintf("the registry sent deny list %d, and this node has seen list %d", list.Number, k.kept.Number)}
+	}
+	k.fetched = list
+	if err := k.store.SetDocument(k.name(), envelope); err != nil && problem == nil {
+		return problemOf(fmt.Errorf("keep the deny list: %w", err))
+	}
+	return problem
+}
+
+// name is what the cache calls this registry's list.
+func (k *denyLists) name() string { return "denylist-" + shortID(k.launch.rcp.Audience) + ".json" }
+
+// ask brings the registry's envelope, within denyListTime whatever the source does.
+func (k *denyLists) ask(ctx context.Context) ([]byte, *denyListProblem) {
+	if since, silent := k.silentSince(); silent && !k.launch.o.RequireDenyList {
+		return nil, &denyListProblem{"launch.denylist.missing", fmt.Sprintf("the registry did not answer at %s and was not asked again", since.UTC().Format(time.RFC3339))}
+	}
+	ctx, cancel := context.WithTimeout(ctx, denyListTime)
+	defer cancel()
+	type answer struct {
+		envelope []byte
+		err      error
+	}
+	answers := make(chan answer, 1)
+	source := k.launch.o.DenyList
+	go func() {
+		envelope, err := source(ctx)
+		answers <- answer{envelope, err}
+	}()
+	var got answer
+	select {
+	case got = <-answers:
+	case <-ctx.Done():
+		got.err = ctx.Err()
+	}
+	if got.err != nil {
+		// Without a place to remember it the next launch asks again, which is all that is lost.
+		_ = k.store.SetDocument(k.silence(), []byte(time.Now().UTC().Format(time.RFC3339Nano)))
+		return nil, &denyListProblem{"launch.denylist.missing", oneLine("the registry's deny list can't be had: " + got.err.Error())}
+	}
+	return got.envelope, nil
+}
+
+// silence is the name under which this node alone remembers, by its own clock, that the registry did not answer.
+func (k *denyLists) silence() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = ""
+	}
+	return "denylist-" + shortID(k.launch.rcp.Audience) + "-silent-" + shortID(host)
+}
+
+func (k *denyLists) silentSince() (time.Time, bool) {
+	text, err := k.store.Document(k.silence())
+	if err != nil {
+		return time.Time{}, false
+	}
+	since, err := time.Parse(time.RFC3339Nano, string(text))
+	age := time.Since(since)
+	return since, err == nil && age >= 0 && age < unreachableTime
+}
+
+// shortID makes a file name of any text.
+func shortID(text string) string { return digest.FromBytes([]byte(text)).Hex()[:32] }
+
+// lists are all lists that are to be believed, expired or not.
+func (k *denyLists) lists() []*denylist.List {
+	return slices.DeleteFunc([]*denylist.List{k.fetched, k.kept}, func(l *denylist.List) bool { return l == nil })
+}
+
+// fresh reports whether a list that has not expired was looked at.
+func (k *denyLists) fresh() bool {
+	return slices.ContainsFunc(k.lists(), func(l *denylist.List) bool { return k.launch.o.Now.Before(l.Expires) }) && !k.older()
+}
+
+func (k *denyLists) older() bool {
+	return k.problem != nil && k.problem.rule == "launch.denylist.older"
+}
+
+// told is what the record says. A launch for which nobody knows a list says nothing.
+func (k *denyLists) told() *runrecord.DenyList {
+	if k.launch.o.DenyList == nil && k.kept == nil && !k.launch.o.RequireDenyList {
+		return nil
+	}
+	d := &runrecord.DenyList{Required: k.launch.o.RequireDenyList}
+	if k.problem != nil {
+		d.Problem = plain(k.problem.text, runrecord.MaxText)
+	}
+	for _, known := range []struct {
+		list   *denylist.List
+		source string
+	}{{k.kept, runrecord.SourceCache}, {k.fetched, runrecord.SourceRegistry}} {
+		if known.list != nil {
+			d.Number, d.IssuedAt, d.Expires, d.Source = known.list.Number, known.list.IssuedAt.UTC(), known.list.Expires.UTC(), known.source
+		}
+	}
+	return d
+}
