@@ -3,12 +3,15 @@
 package launchverify
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"os/signal"
+	"runtime"
 	"slices"
 	"strconv"
 	"syscall"
@@ -31,7 +34,10 @@ func (l *launch) stage(ctx context.Context, p *plan) (why string, err error) {
 	}
 	defer fromStage.Close()
 	defer out.Close()
-	p.Foreground = hasTerminal(l.o.Stdin)
+	t := terminalOf(l.o.Stdin, l.o.Stdout, l.o.Stderr)
+	p.Terminal, p.Foreground = t.fd(), t.ours()
+	spared, done := track(p)
+	defer done()
 	cmd, err := stageCommand(p, in, out)
 	if err != nil {
 		return "", err
@@ -39,10 +45,11 @@ func (l *launch) stage(ctx context.Context, p *plan) (why string, err error) {
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = l.o.Stdin, l.o.Stdout, l.o.Stderr
 
 	// Signals that come from here on are the stage's business, even before it has started the command.
-	signals := make(chan os.Signal, 16)
-	signal.Notify(signals, append(ending, personal...)...)
+	signals := listen()
 	defer signal.Stop(signals)
-	if err := cmd.Start(); err != nil {
+	ended := make(chan struct{})
+	defer close(ended)
+	if err := startLasting(cmd, ended); err != nil {
 		if p.Mode != ModePrivateCopy && unavailable(err) {
 			return fmt.Sprintf("start in new namespaces: %v", err), nil
 		}
@@ -50,17 +57,27 @@ func (l *launch) stage(ctx context.Context, p *plan) (why string, err error) {
 	}
 	in.Close()
 	out.Close()
-	ended := make(chan struct{})
-	defer close(ended)
-	go passOn(signals, cmd.Process, ended)
-	if p.Foreground {
-		defer takeTerminal(l.o.Stdin)
-	}
+	go passOn(signals, cmd.Process.Pid, ended)
+	t.lent = p.Foreground
+	defer t.takeBack()
 	if err := p.send(toStage); err != nil {
 		err = fmt.Errorf("tell the stage: %w", err)
 		return "", errors.Join(err, toStage.Close(), cmd.Wait())
 	}
-	return l.follow(ctx, cmd, fromStage)
+	f := following{launch: l, plan: p, stage: cmd, terminal: t, toStage: json.NewEncoder(toStage), spared: spared}
+	return f.follow(ctx, fromStage)
+}
+
+// startLasting starts cmd from a thread that stays until ended is closed: the stage of a job with a process namespace
+// dies with the thread that started it.
+func startLasting(cmd *exec.Cmd, ended <-chan struct{}) error {
+	started := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+		started <- cmd.Start()
+		<-ended
+	}()
+	return <-started
 }
 
 // stageEnv is the stage's environment.
@@ -73,7 +90,10 @@ func stageCommand(p *plan, in, out *os.File) (*exec.Cmd, error) {
 	if err != nil {
 		return nil, err
 	}
-	args := []string{stageVerb}
+	args, env := []string{stageVerb}, stageEnv
+	if keeping(p) {
+		args[0], env = keeperVerb, keeperEnv(p)
+	}
 	for _, f := range []*os.File{in, out} {
 		if err := inheritable(f); err != nil {
 			return nil, err
@@ -81,33 +101,57 @@ func stageCommand(p *plan, in, out *os.File) (*exec.Cmd, error) {
 		args = append(args, strconv.Itoa(int(f.Fd())))
 	}
 	cmd := exec.Command(self, args...)
-	cmd.Env = stageEnv
+	cmd.Env = env
 	cmd.Dir = "/"
 	cmd.SysProcAttr = namespaces(p)
 	return cmd, nil
 }
 
+// following is a stage that was started.
+type following struct {
+	*launch
+	plan     *plan
+	stage    *exec.Cmd // or its keeper; both are in its process group
+	terminal *terminal
+	toStage  *json.Encoder
+	spared   map[int]bool // children of this process that are none of the job
+}
+
 // follow reads what the stage has to say and waits for its end. When ctx ends before the command runs, the stage goes.
-func (l *launch) follow(ctx context.Context, cmd *exec.Cmd, from *os.File) (why string, err error) {
+func (f *following) follow(ctx context.Context, from *os.File) (why string, err error) {
 	var last report
-	stop := context.AfterFunc(ctx, func() { cmd.Process.Kill() })
+	stop := context.AfterFunc(ctx, func() { syscall.Kill(-f.stage.Process.Pid, syscall.SIGKILL) })
 	defer stop()
 	readErr := reports(from, func(m report) {
 		switch {
 		case m.Prepared != nil:
-			l.rec.Binds = m.Prepared.Binds
-			l.rec.Recipes = append(slices.Clone(l.rcp.Recipes), m.Prepared.Recipes...)
+			f.rec.Binds = m.Prepared.Binds
+			f.rec.Recipes = append(slices.Clone(f.rcp.Recipes), m.Prepared.Recipes...)
 		case m.Decision != nil:
-			l.rec.Decision = m.Decision
+			f.rec.Decision = m.Decision
 		case m.Exec != nil:
 			stop()
 			if m.Exec.Error == "" {
-				l.started()
+				f.rec.Tracking = m.Exec.Tracking
+				f.started()
 			}
+		case m.Stopped != 0:
+			if r, goOn := f.terminal.suspended(syscall.Signal(m.Stopped)); goOn {
+				f.toStage.Encode(r) // a stage that is gone needs it no more
+			}
+			return
 		}
 		last = m
 	})
-	waitErr := cmd.Wait()
+	waitErr := f.stage.Wait()
+	if keeping(f.plan) && f.stage.ProcessState.ExitCode() < 0 {
+		endOffspring(f.spared, f.plan.Cgroup) // the keeper was killed
+	}
+	return f.outcome(ctx, last, errors.Join(readErr, waitErr))
+}
+
+// outcome is what the stage's last word amounts to.
+func (f *following) outcome(ctx context.Context, last report, failed error) (why string, err error) {
 	switch {
 	case last.Unavailable != "":
 		return last.Unavailable, nil
@@ -116,18 +160,21 @@ func (l *launch) follow(ctx context.Context, cmd *exec.Cmd, from *os.File) (why 
 	case last.Interrupted:
 		return "", errInterrupted
 	case last.Exit != nil:
-		l.ended(*last.Exit)
+		f.ended(*last.Exit)
 		return "", nil
 	case last.Exec != nil && last.Exec.Error != "":
 		return "", &commandError{errors.New(last.Exec.Error), last.Exec.Code}
 	case last.Decision != nil && !last.Decision.Allowed:
 		return "", last.Decision.Err()
-	case last.Decision != nil && l.o.CheckOnly:
+	case last.Decision != nil && f.o.CheckOnly:
 		return "", nil
-	case ctx.Err() != nil && !l.rec.Started:
+	case ctx.Err() != nil && !f.rec.Started:
 		return "", ctx.Err()
+	case f.rec.Started:
+		f.rec.EndedAt = time.Now().UTC()
+		return "", fmt.Errorf("the stage was killed, and the job with it: %w", cmp.Or(failed, errors.New("it said nothing")))
 	}
-	return "", fmt.Errorf("the stage ended without a word: %w", errors.Join(readErr, waitErr))
+	return "", fmt.Errorf("the stage ended without a word: %w", cmp.Or(failed, errors.New("nor an error")))
 }
 
 func (l *launch) started() {
@@ -139,15 +186,15 @@ func (l *launch) started() {
 
 func (l *launch) ended(e exit) {
 	l.rec.ExitCode, l.rec.Signal, l.rec.Killed = e.Code, e.Signal, e.Killed
-	l.rec.ChildSeen, l.rec.Changed, l.rec.EndedAt = e.ChildSeen, e.Changed, time.Now().UTC()
+	l.rec.Training, l.rec.Changed, l.rec.EndedAt = e.Training, e.Changed, time.Now().UTC()
 }
 
-// passOn gives the agent's signals to the stage, which gives them to the command.
-func passOn(signals <-chan os.Signal, stage *os.Process, ended <-chan struct{}) {
+// passOn gives the agent's signals to the stage's process group; the stage gives them to the command.
+func passOn(signals <-chan os.Signal, group int, ended <-chan struct{}) {
 	for {
 		select {
 		case sig := <-signals:
-			stage.Signal(sig) // it may have ended meanwhile
+			syscall.Kill(-group, sig.(syscall.Signal)) // it may have ended meanwhile
 		case <-ended:
 			return
 		}
@@ -178,17 +225,4 @@ func executable() (string, error) {
 		return ownImage, nil
 	}
 	return os.Executable()
-}
-
-// hasTerminal reports whether f is a terminal that the agent's process group may read from.
-func hasTerminal(f *os.File) bool {
-	group, err := unix.IoctlGetInt(int(f.Fd()), unix.TIOCGPGRP)
-	return err == nil && group == unix.Getpgrp()
-}
-
-// takeTerminal takes the terminal back that was lent to the command.
-func takeTerminal(f *os.File) {
-	signal.Ignore(syscall.SIGTTOU)
-	defer signal.Reset(syscall.SIGTTOU)
-	unix.IoctlSetPointerInt(int(f.Fd()), unix.TIOCSPGRP, unix.Getpgrp())
 }

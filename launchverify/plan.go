@@ -10,6 +10,7 @@ import (
 	"github.com/gatehouse-registry/gatehouse/admission/dialect"
 	"github.com/gatehouse-registry/gatehouse/admission/receipt"
 	"github.com/gatehouse-registry/gatehouse/admission/rule"
+	"github.com/gatehouse-registry/gatehouse/admission/runrecord"
 )
 
 // plan is all that the stage needs to know. The agent writes it into the stage's first pipe and keeps that pipe open:
@@ -35,9 +36,15 @@ type plan struct {
 	CheckOnly  bool
 	Command    []string
 	Env        []string
-	Foreground bool // the agent has the terminal and lends it to the command
+	Terminal   int    // descriptor of the terminal that controls the agent's session; -1 without one
+	Foreground bool   // the agent has the terminal and lends it to the command
+	Cgroup     cgroup // of the job alone; "" without one
 	Grace      time.Duration
 }
+
+// cgroup is the folder of a control group (cgroups(7), version 2) that holds the job's processes and nothing else; "" is
+// none. A process leaves such a group only where it may write to another one, and the kernel kills a group whole.
+type cgroup string
 
 // identityPlan is an identity in transit.
 type identityPlan struct {
@@ -74,9 +81,10 @@ func (p *plan) send(w io.Writer) error {
 	return json.NewEncoder(w).Encode(wire)
 }
 
-func receivePlan(r io.Reader) (plan, error) {
+// receivePlan reads a plan. What the agent says afterwards are resumptions.
+func receivePlan(dec *json.Decoder) (plan, error) {
 	var wire wirePlan
-	if err := json.NewDecoder(r).Decode(&wire); err != nil {
+	if err := dec.Decode(&wire); err != nil {
 		return plan{}, fmt.Errorf("read the plan: %w", err)
 	}
 	p := wire.Plan
@@ -110,7 +118,13 @@ func goTexts(raw [][]byte) []string {
 	return texts
 }
 
-// report is one message of the stage to the agent. Each comes at most once, in this order, as far as the launch goes.
+// resumption is the agent's word to the stage that a command which the terminal had stopped goes on.
+type resumption struct {
+	Foreground bool // the command gets the terminal
+}
+
+// report is one message of the stage to the agent. But for Stopped each comes at most once, in this order, as far as the
+// launch goes.
 type report struct {
 	// Unavailable: the node does not allow this protection; nothing was done yet.
 	Unavailable string `json:",omitempty"`
@@ -122,6 +136,8 @@ type report struct {
 	Interrupted bool `json:",omitempty"`
 	// Exec is how executing the command went.
 	Exec *execution `json:",omitempty"`
+	// Stopped is the signal that stopped the command. It goes on with a resumption, or when somebody else wants it to.
+	Stopped int `json:",omitempty"`
 	// Exit is how the command ended.
 	Exit *exit `json:",omitempty"`
 	// Error is why the stage gave up.
@@ -134,14 +150,15 @@ type prepared struct {
 }
 
 type execution struct {
-	Error string // "" when the command runs
-	Code  int    // the exit code that stands for Error
+	Error    string // "" when the command runs
+	Code     int    // the exit code that stands for Error
+	Tracking Tracking
 }
 
 type exit struct {
 	Code, Signal int
 	Killed       int
-	ChildSeen    bool
+	Training     runrecord.Training
 	Changed      bool
 }
 

@@ -4,22 +4,14 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"runtime"
-	"strconv"
-	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 )
 
-// adopt makes orphans of the job come to this process, which in a process namespace of its own they do anyway.
-func adopt() error {
-	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-		return fmt.Errorf("adopt the job's orphans: %w", err)
-	}
-	return nil
-}
+// trackingByParents is what is left of Tracking when there is nothing better.
+const trackingByParents = TrackingDescendants
 
 // start executes the command: in a process group of its own, without privileges, and where root launches for
 // somebody else in a user namespace that root owns. The thread that starts it has given up what it could;
@@ -40,7 +32,7 @@ func (s *supervisor) fork(umask int) (int, error) {
 	p := s.plan
 	attr := &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if p.Foreground {
-		attr.Foreground, attr.Ctty = true, int(os.Stdin.Fd())
+		attr.Foreground, attr.Ctty = true, p.Terminal
 	}
 	if p.User.Other {
 		attr.Credential = &syscall.Credential{Uid: uint32(p.User.UID), Gid: uint32(p.User.GID), NoSetGroups: true}
@@ -62,67 +54,43 @@ func (s *supervisor) fork(umask int) (int, error) {
 		return 0, err
 	}
 	syscall.Umask(umask)
-	pid, err := syscall.ForkExec(path, p.Command, &syscall.ProcAttr{
-		Dir: p.Root, Env: p.Env, Files: []uintptr{0, 1, 2}, Sys: attr,
-	})
+	proc := syscall.ProcAttr{Dir: p.Root, Env: p.Env, Files: []uintptr{0, 1, 2}, Sys: attr}
+	if group, err := p.Cgroup.open(); err == nil {
+		defer unix.Close(group)
+		attr.UseCgroupFD, attr.CgroupFD = true, group
+		if pid, err := syscall.ForkExec(path, p.Command, &proc); err == nil {
+			s.group = p.Cgroup
+			return pid, nil
+		}
+		attr.UseCgroupFD = false // the node may not allow it
+	}
+	pid, err := syscall.ForkExec(path, p.Command, &proc)
 	if err != nil {
 		return 0, &fs.PathError{Op: "execute", Path: path, Err: err}
 	}
 	return pid, nil
 }
 
-// children lists the processes that pid started and that are alive, in our process namespace.
-func children(pid int) []int {
-	lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
-	if err != nil || len(lists) == 0 {
-		return childrenByParent(pid)
-	}
-	var pids []int
-	for _, list := range lists {
-		b, err := os.ReadFile(list)
-		if err != nil {
-			continue // the thread has ended
+// reap waits for every process that ends: the command, and orphans, which come to us.
+func (s *supervisor) reap(command int) {
+	defer close(s.ended)
+	for {
+		pid, stopped, err := endedProcess()
+		if err != nil { // ECHILD: nothing is left
+			return
 		}
-		for _, field := range strings.Fields(string(b)) {
-			if child, err := strconv.Atoi(field); err == nil {
-				pids = append(pids, child)
-			}
+		r := reaped{pid: pid}
+		if pid == command && !stopped {
+			waited, known := waitedFor(pid)
+			r.waited, r.unknown = waited, !known
 		}
-	}
-	return pids
-}
-
-// childrenByParent is children for kernels that keep no lists of them.
-func childrenByParent(pid int) []int {
-	stats, err := filepath.Glob("/proc/[0-9]*/stat")
-	if err != nil {
-		return nil
-	}
-	var pids []int
-	for _, stat := range stats {
-		b, err := os.ReadFile(stat)
-		if err != nil {
+		if got, err := syscall.Wait4(pid, &r.status, syscall.WNOHANG|syscall.WUNTRACED, nil); got != pid || err != nil {
 			continue
 		}
-		// pid (name) state ppid …; the name may hold anything.
-		_, rest, _ := strings.Cut(string(b[strings.LastIndexByte(string(b), ')')+1:]), " ")
-		fields := strings.Fields(rest)
-		child, err := strconv.Atoi(filepath.Base(filepath.Dir(stat)))
-		if err == nil && len(fields) > 1 && fields[1] == strconv.Itoa(pid) {
-			pids = append(pids, child)
+		if !stopped || pid == command {
+			s.ended <- r
 		}
 	}
-	return pids
-}
-
-// offspring lists all that descends from this process.
-func offspring() []int {
-	var all []int
-	for next := []int{os.Getpid()}; len(next) > 0; {
-		found := children(next[0])
-		all, next = append(all, found...), append(next[1:], found...)
-	}
-	return all
 }
 
 // signalRest signals everything that the command left behind.
@@ -131,13 +99,37 @@ func signalRest(pid int, sig syscall.Signal) {
 		syscall.Kill(-1, sig)
 		return
 	}
-	for _, p := range offspring() {
+	for _, p := range offspring(nil) {
 		syscall.Kill(p, sig)
 	}
 }
 
 // killRest kills the command and everything that came of it.
-func killRest(pid int) {
+func killRest(pid int, group cgroup) {
+	if os.Getpid() == 1 {
+		syscall.Kill(-1, syscall.SIGKILL) // all of the namespace, at once
+		return
+	}
+	group.kill()
 	syscall.Kill(-pid, syscall.SIGKILL)
-	signalRest(pid, syscall.SIGKILL)
+	killOffspring(nil)
+}
+
+// track prepares for a job without a process namespace: a control group where one can be made, and this process as
+// the one that orphans come to when stage and keeper are both gone. spared are its children that are none of the job.
+func track(p *plan) (spared map[int]bool, done func()) {
+	p.Cgroup = ""
+	if p.PIDNamespace {
+		return nil, func() {}
+	}
+	p.Cgroup, _ = newCgroup() // what comes instead is said in the record
+	spared = map[int]bool{}
+	for _, pid := range children(os.Getpid()) {
+		spared[pid] = true
+	}
+	adopt()
+	return spared, func() {
+		p.Cgroup.remove()
+		disown()
+	}
 }

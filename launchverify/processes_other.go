@@ -4,19 +4,32 @@ package launchverify
 
 import (
 	"io/fs"
-	"os"
 	"syscall"
 )
 
 // Systems other than Linux have no namespaces and no adoption of orphans: the job is the command's process group.
 
-func adopt() error { return nil }
+const keeperVerb = "__launch-keeper"
+
+func adopt() error                      { return nil }
+func hide()                             {}
+func dieWithAgent()                     {}
+func keeping(*plan) bool                { return false }
+func keeperEnv(*plan) []string          { return stageEnv }
+func keep([]string) int                 { return exitError }
+func orphaned(int) bool                 { return false }
+func (cgroup) remove()                  {}
+func endOffspring(map[int]bool, cgroup) {}
+
+func track(*plan) (spared map[int]bool, done func()) { return nil, func() {} }
+
+const trackingByParents = TrackingProcessGroup
 
 func (s *supervisor) start(umask int) (int, error) {
 	p := s.plan
 	attr := &syscall.SysProcAttr{Setpgid: true}
 	if p.Foreground {
-		attr.Foreground, attr.Ctty = true, int(os.Stdin.Fd())
+		attr.Foreground, attr.Ctty = true, p.Terminal
 	}
 	if p.User.Other {
 		groups := make([]uint32, len(p.User.Groups))
@@ -37,8 +50,25 @@ func (s *supervisor) start(umask int) (int, error) {
 	return pid, nil
 }
 
-func children(int) []int { return nil }
-func offspring() []int   { return nil }
+// reap waits for every process that ends. Orphans don't come to us here.
+func (s *supervisor) reap(command int) {
+	defer close(s.ended)
+	for {
+		r := reaped{unknown: true}
+		pid, err := syscall.Wait4(-1, &r.status, syscall.WUNTRACED, nil)
+		if err == syscall.EINTR {
+			continue
+		}
+		if err != nil { // ECHILD: nothing is left
+			return
+		}
+		r.pid = pid
+		s.ended <- r
+	}
+}
+
+func children(int) []int           { return nil }
+func offspring(map[int]bool) []int { return nil }
 
 func signalRest(pid int, sig syscall.Signal) { syscall.Kill(-pid, sig) }
-func killRest(pid int)                       { syscall.Kill(-pid, syscall.SIGKILL) }
+func killRest(pid int, _ cgroup)             { syscall.Kill(-pid, syscall.SIGKILL) }

@@ -84,6 +84,7 @@ func namespaces(p *plan) *syscall.SysProcAttr {
 	attr.Cloneflags = unix.CLONE_NEWNS
 	if p.PIDNamespace {
 		attr.Cloneflags |= unix.CLONE_NEWPID
+		attr.Pdeathsig = syscall.SIGKILL
 	}
 	if p.Mode == ModeUser {
 		attr.Cloneflags |= unix.CLONE_NEWUSER

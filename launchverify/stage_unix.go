@@ -6,10 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
-	"os/signal"
 	"path"
 	"path/filepath"
 	"slices"
@@ -31,9 +29,13 @@ const stageVerb = "__launch-stage"
 // those under which Run started this process; then handled is true and the process must exit with code. A program
 // that calls Run calls Stage before anything else.
 func Stage(args []string) (handled bool, code int) {
-	if len(args) != 3 || args[0] != stageVerb {
+	if len(args) != 3 || args[0] != stageVerb && args[0] != keeperVerb {
 		return false, 0
 	}
+	if args[0] == keeperVerb {
+		return true, keep(args[1:])
+	}
+	hide()
 	in, err := ownDescriptor(args[1])
 	if err != nil {
 		return true, exitUsage
@@ -42,16 +44,13 @@ func Stage(args []string) (handled bool, code int) {
 	if err != nil {
 		return true, exitUsage
 	}
-	s := &stage{out: json.NewEncoder(out), signals: make(chan os.Signal, 16)}
-	signal.Notify(s.signals, append(ending, personal...)...)
-	if s.plan, err = receivePlan(in); err != nil {
+	s := &stage{out: json.NewEncoder(out), signals: listen(), resumed: make(chan resumption)}
+	fromAgent := json.NewDecoder(in)
+	if s.plan, err = receivePlan(fromAgent); err != nil {
 		return true, exitUsage
 	}
 	gone := make(chan struct{})
-	go func() {
-		io.Copy(io.Discard, in) // ends when the agent does
-		close(gone)
-	}()
+	go s.hear(fromAgent, gone)
 	err = s.run(gone)
 	if denied, ok := errors.AsType[*rule.Denied](err); ok {
 		s.tell(report{Decision: &denied.Decision})
@@ -59,6 +58,18 @@ func Stage(args []string) (handled bool, code int) {
 		s.tell(report{Error: err.Error()})
 	}
 	return true, 0
+}
+
+// hear passes on what the agent says until its end, and closes gone then.
+func (s *stage) hear(fromAgent *json.Decoder, gone chan struct{}) {
+	defer close(gone)
+	for {
+		var r resumption
+		if err := fromAgent.Decode(&r); err != nil {
+			return
+		}
+		s.resumed <- r
+	}
 }
 
 // ownDescriptor takes over a pipe of the agent's, so that nothing the stage starts inherits it.
@@ -84,6 +95,7 @@ type stage struct {
 	plan    plan
 	out     *json.Encoder
 	signals chan os.Signal // the agent's, to be passed on
+	resumed chan resumption
 	// recipes are recipe packs of the job directory that no receipt pins.
 	recipes []receipt.Pin
 }
@@ -150,7 +162,10 @@ func (s *stage) run(gone chan struct{}) (err error) {
 
 // execute runs the command and says how it ended.
 func (s *stage) execute(gone chan struct{}, umask int) error {
-	result, err := supervise(s, gone, umask, func(e execution) { s.tell(report{Exec: &e}) })
+	if s.plan.PIDNamespace {
+		dieWithAgent() // the kernel then ends the namespace, even when somebody stopped this process
+	}
+	result, err := supervise(s, gone, umask)
 	if err != nil {
 		return nil // told already: the command was not executed
 	}

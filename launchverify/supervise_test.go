@@ -50,8 +50,8 @@ func TestCommandEnds(t *testing.T) {
 			if err != nil || ExitCode(rec, err) != c.code || rec.Signal != c.signal || !rec.Started {
 				t.Errorf("%s: exit code %d, signal %d, started %v, %v", c.script, rec.ExitCode, rec.Signal, rec.Started, err)
 			}
-			if rec.ChildSeen != c.child {
-				t.Errorf("%s: child seen: %v", c.script, rec.ChildSeen)
+			if rec.Training.Seen != c.child {
+				t.Errorf("%s: training %+v", c.script, rec.Training)
 			}
 		}
 		for command, code := range map[string]int{"no-such-command-anywhere": 127, "/no/such/command": 127, "/dev/null": 126} {
