@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-
-	"github.com/gatehouse-registry/gatehouse/digest"
 )
 
 // Dir is a hashed directory. It reads through the os.Root it was opened with, which must stay open.
@@ -24,18 +22,45 @@ func OpenDir(root *os.Root) (*Dir, error) { return OpenDirWithin(root, Limits{})
 // OpenDirWithin is OpenDir with bounds: a directory above one of them is a *LimitError, found before more than
 // that is read.
 func OpenDirWithin(root *os.Root, lim Limits) (*Dir, error) {
-	w := walker{root: root, lim: lim}
-	if err := w.walk(); err != nil {
-		return nil, err
+	d, entries, err := listDir(root, lim)
+	if err == nil {
+		err = d.complete(entries, lim.Bytes)
 	}
-	d := &Dir{root: root, targets: w.resolve()}
-	sortEntries(w.entries)
-	content, err := d.hash(w.entries, lim.Bytes)
 	if err != nil {
 		return nil, err
 	}
-	d.listing = newListing(w.entries, content)
 	return d, nil
+}
+
+// listDir lists what lies below root, sorted by path. Nothing is read yet.
+func listDir(root *os.Root, lim Limits) (*Dir, []Entry, error) {
+	w := walker{root: root, lim: lim}
+	if err := w.walk(); err != nil {
+		return nil, nil, err
+	}
+	d := &Dir{root: root, targets: w.resolve()}
+	sortEntries(w.entries)
+	return d, w.entries, nil
+}
+
+// complete reads and hashes what was listed.
+func (d *Dir) complete(entries []Entry, limit int64) error {
+	content, err := newReading(d, counted(entries), limit).content()
+	if err == nil {
+		d.listing = newListing(entries, content)
+	}
+	return err
+}
+
+// counted are the counted ones of entries.
+func counted(entries []Entry) []*Entry {
+	files := make([]*Entry, 0, len(entries))
+	for i := range entries {
+		if entries[i].Kind == Counted {
+			files = append(files, &entries[i])
+		}
+	}
+	return files
 }
 
 // Listing is what hashing the directory found.
@@ -48,7 +73,7 @@ func (d *Dir) Open(path string) (io.ReadCloser, error) {
 	if !ok || e.Kind != Counted {
 		return nil, fmt.Errorf("%q is not a counted file: %w", path, os.ErrNotExist)
 	}
-	f, _, err := d.open(e)
+	f, _, err := d.open(&folders{root: d.root}, e)
 	if err != nil {
 		return nil, err
 	}
@@ -56,12 +81,12 @@ func (d *Dir) Open(path string) (io.ReadCloser, error) {
 }
 
 // open opens the file behind a counted entry and makes sure that it is still a regular file.
-func (d *Dir) open(e Entry) (*os.File, os.FileInfo, error) {
+func (d *Dir) open(at *folders, e Entry) (*os.File, os.FileInfo, error) {
 	path := e.Path
 	if target, ok := d.targets[path]; ok {
 		path = target
 	}
-	f, err := d.root.OpenFile(path, openFlags, 0)
+	f, err := at.file(path)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -74,16 +99,4 @@ func (d *Dir) open(e Entry) (*os.File, os.FileInfo, error) {
 		return nil, nil, err
 	}
 	return f, info, nil
-}
-
-// hash fills in what only the bytes of the counted entries tell, and returns the content digest.
-func (d *Dir) hash(entries []Entry, limit int64) (digest.Digest, error) {
-	counted := make([]*Entry, 0, len(entries))
-	for i := range entries {
-		if entries[i].Kind == Counted {
-			counted = append(counted, &entries[i])
-		}
-	}
-	r := newReading(d, counted, limit)
-	return r.content()
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/gatehouse-registry/gatehouse/digest"
 )
 
-// The memory of a reading: at most maxReaders * ringSize * pieceSize bytes.
+// The memory of a reading: at most maxReaders * (ringSize + 1) * pieceSize bytes.
 const (
 	maxReaders = 4
 	ringSize   = 16
@@ -24,27 +24,40 @@ const (
 // from the rings in turn, which is path order, and feeds the content digest, a serial stream. A reader that is
 // ahead of that stream stops when its ring is full, and the one whose turn it is never waits for another, so
 // the reading can't lock up and its memory is bounded.
+//
+// A companion compares the bytes of another directory with what each reader reads, on goroutines of its own that wait for
+// nobody but their reader.
 type reading struct {
-	dir     *Dir
-	files   []*Entry
-	limit   int64        // of all bytes; 0 is none
-	bytes   atomic.Int64 // read so far
-	readers []fileReader
-	done    chan struct{} // closed when the reading ends, early or not
-	wg      sync.WaitGroup
+	dir       *Dir
+	files     []*Entry
+	companion *companion   // nil: there is none
+	limit     int64        // of all bytes; 0 is none
+	bytes     atomic.Int64 // read so far
+	readers   []fileReader
+	done      chan struct{} // closed when the reading ends, early or not
+	wg        sync.WaitGroup
 }
 
 // piece is some bytes of a file in order; the last of a file has end set.
 type piece struct {
+	*buffer
 	data []byte
 	end  bool
 	err  error
 }
 
+// buffer holds a piece until everybody who looks at it has let it go.
+type buffer struct {
+	bytes   []byte // pieceSize, once there are any
+	holders atomic.Int32
+}
+
 type fileReader struct {
-	h    hash.Hash
-	out  chan piece
-	free chan []byte // buffers of pieceSize
+	h       hash.Hash
+	folders folders
+	out     chan piece // to the content digest
+	compare chan piece // to the companion; nil: there is none
+	free    chan *buffer
 }
 
 func newReading(d *Dir, files []*Entry, limit int64) *reading {
@@ -72,14 +85,22 @@ func (r *reading) content() (digest.Digest, error) {
 
 func (r *reading) start(k int) {
 	f := &r.readers[k]
-	*f = fileReader{h: sha256.New(), out: make(chan piece, ringSize), free: make(chan []byte, ringSize)}
+	*f = fileReader{h: sha256.New(), folders: folders{root: r.dir.root}, out: make(chan piece, ringSize), free: make(chan *buffer, ringSize)}
 	for range ringSize {
-		f.free <- nil // made when first used: a tree of few files needs little
+		f.free <- new(buffer) // its bytes are made when first used: a tree of few files needs little
+	}
+	if r.companion != nil {
+		f.compare = make(chan piece, ringSize)
+		r.wg.Go(func() { r.companion.follow(r, k) })
 	}
 	r.wg.Go(func() {
+		defer f.folders.close()
+		if f.compare != nil {
+			defer close(f.compare)
+		}
 		for i := k; i < len(r.files); i += len(r.readers) {
 			if err := r.read(f, r.files[i]); err != nil {
-				r.send(f, piece{err: err})
+				r.send(f, piece{buffer: new(buffer), err: err})
 				return
 			}
 		}
@@ -93,9 +114,7 @@ func (r *reading) drain(f *fileReader, content *contentHash) error {
 			return p.err
 		}
 		content.Write(p.data)
-		if p.data != nil {
-			f.free <- p.data[:cap(p.data)]
-		}
+		f.release(p.buffer)
 		if p.end {
 			return nil
 		}
@@ -105,7 +124,7 @@ func (r *reading) drain(f *fileReader, content *contentHash) error {
 
 // read hashes the file e and hands its bytes on.
 func (r *reading) read(f *fileReader, e *Entry) error {
-	file, info, err := r.dir.open(*e)
+	file, info, err := r.dir.open(&f.folders, *e)
 	if err != nil {
 		return err
 	}
@@ -116,25 +135,28 @@ func (r *reading) read(f *fileReader, e *Entry) error {
 	}
 	f.h.Reset()
 	for end := false; !end; {
-		buf, ok := r.buffer(f)
+		b, ok := r.buffer(f)
 		if !ok {
 			return nil
 		}
 		var n int
-		if n, end, err = fill(file, buf); err != nil {
+		if n, end, err = fill(file, b.bytes); err != nil {
 			return err
 		}
 		if err := r.account(e.Path, n, 0); err != nil {
 			return err
 		}
+		data := b.bytes[:n]
 		if e.Size == 0 {
-			e.Head = slices.Clone(buf[:min(n, HeadSize)])
+			e.Head = slices.Clone(data[:min(n, HeadSize)])
 		}
 		e.Size += int64(n)
-		f.h.Write(buf[:n])
-		if !r.send(f, piece{data: buf[:n], end: end}) {
+		// Others begin with the bytes before this one has hashed them, and may only read.
+		if !r.send(f, piece{buffer: b, data: data, end: end}) {
 			return nil
 		}
+		f.h.Write(data)
+		f.release(b)
 	}
 	f.h.Sum(e.SHA256[:0])
 	return nil
@@ -149,24 +171,46 @@ func (r *reading) account(path string, n int, ahead int64) error {
 	return nil
 }
 
-func (r *reading) buffer(f *fileReader) ([]byte, bool) {
+// buffer is one that nobody holds.
+func (r *reading) buffer(f *fileReader) (*buffer, bool) {
 	select {
-	case buf := <-f.free:
-		if buf == nil {
-			buf = make([]byte, pieceSize)
+	case b := <-f.free:
+		if b.bytes == nil {
+			b.bytes = make([]byte, pieceSize)
 		}
-		return buf, true
+		return b, true
 	case <-r.done:
 		return nil, false
 	}
 }
 
+// send gives a piece to whoever looks at it; the reader holds it too.
 func (r *reading) send(f *fileReader, p piece) bool {
+	holders := int32(2)
+	if f.compare != nil {
+		holders++
+	}
+	p.holders.Store(holders)
 	select {
 	case f.out <- p:
+	case <-r.done:
+		return false
+	}
+	if f.compare == nil {
+		return true
+	}
+	select {
+	case f.compare <- p:
 		return true
 	case <-r.done:
 		return false
+	}
+}
+
+// release lets a buffer go. Its channel has room for all there are.
+func (f *fileReader) release(b *buffer) {
+	if b.holders.Add(-1) == 0 {
+		f.free <- b
 	}
 }
 
