@@ -39,66 +39,107 @@ func (s *stage) verify() (rule.Decision, error) {
 		Policy: policy, Dialect: s.plan.Dialect, SpecFile: specFile, SpecBytes: spec,
 		Receipt: s.plan.Receipt, CoreVersion: s.plan.Core,
 	}
-	var open []*os.Root
+	exhibits := s.exhibits(&in)
 	defer func() {
-		for _, r := range open {
-			r.Close()
+		for _, x := range exhibits {
+			if x.copy != nil {
+				x.copy.Close()
+			}
 		}
 	}()
-	add := func(list *[]admission.LaunchPack, pin receipt.Pin, folder string, unpinned, copied bool) error {
-		p := admission.LaunchPack{Pin: pin, Unpinned: unpinned, Injected: s.inspect(folder)}
-		if copied {
-			r, err := root.OpenRoot(folder)
-			if err != nil {
+	for _, x := range exhibits {
+		if !x.copied {
+			continue
+		}
+		if x.copy, err = root.OpenRoot(x.Injected.Folder); err != nil {
+			return rule.Decision{}, err
+		}
+	}
+	// All of it with the job's rights: to our own copies everybody has those that count.
+	err = s.plan.User.identity().do(func() error {
+		for _, x := range exhibits {
+			if err := x.prove(s.plan.JobDir); err != nil {
 				return err
 			}
-			open = append(open, r)
-			if p.Copy, err = tree.OpenDir(r); err != nil {
-				return fmt.Errorf("hash the job's copy of %s: %w", pin, err)
-			}
 		}
-		*list = append(*list, p)
 		return nil
+	})
+	if err != nil {
+		return rule.Decision{}, err
 	}
-	for _, p := range s.plan.Plugins {
-		if err := add(&in.Plugins, p.Pin, path.Join(names.PluginsDir, p.Leaf()), false, p.Tree != ""); err != nil {
-			return rule.Decision{}, err
-		}
-	}
-	for _, p := range s.plan.Recipes {
-		if err := add(&in.Recipes, p.Pin, path.Join(names.RecipesDir, p.ID), false, true); err != nil {
-			return rule.Decision{}, err
-		}
-	}
-	for _, pin := range s.recipes {
-		if err := add(&in.Recipes, pin, path.Join(names.RecipesDir, pin.ID), true, true); err != nil {
-			return rule.Decision{}, err
-		}
+	for _, x := range exhibits {
+		*x.list = append(*x.list, x.LaunchPack)
 	}
 	return admission.CheckLaunch(in), nil
+}
+
+// exhibit is a pack on its way to gate 3.
+type exhibit struct {
+	admission.LaunchPack
+	list   *[]admission.LaunchPack // where the gate looks for it
+	copied bool                    // false for what the runtime supplies
+	copy   *os.Root                // ours
+}
+
+// exhibits lists the packs of the plan, and what of the job directory no receipt pins.
+func (s *stage) exhibits(in *admission.LaunchInput) []*exhibit {
+	names := s.plan.Dialect.Names()
+	var all []*exhibit
+	add := func(list *[]admission.LaunchPack, pin receipt.Pin, folder string, copied, unpinned bool) {
+		x := &exhibit{list: list, copied: copied}
+		x.Pin, x.Unpinned, x.Injected.Folder = pin, unpinned, folder
+		all = append(all, x)
+	}
+	for _, p := range s.plan.Plugins {
+		add(&in.Plugins, p.Pin, path.Join(names.PluginsDir, p.Leaf()), p.Tree != "", false)
+	}
+	for _, p := range s.plan.Recipes {
+		add(&in.Recipes, p.Pin, path.Join(names.RecipesDir, p.ID), true, false)
+	}
+	for _, pin := range s.recipes {
+		add(&in.Recipes, pin, path.Join(names.RecipesDir, pin.ID), true, true)
+	}
+	return all
+}
+
+// prove hashes our own copy, every byte of it, and looks at the pack as it lies in the job directory: where that has the
+// same bytes it has the same digests, and is not hashed for itself. The error is that of our copy.
+func (x *exhibit) prove(jobDir string) error {
+	injected, failed := openBelow(jobDir, x.Injected.Folder)
+	if failed == nil {
+		defer injected.Close()
+	}
+	var own, found *tree.Dir
+	var err error
+	switch {
+	case x.copy == nil && failed == nil:
+		found, failed = tree.OpenDirWithin(injected, packLimits)
+	case x.copy != nil && failed == nil:
+		var beside tree.Beside
+		own, beside, err = tree.OpenDirBeside(x.copy, injected, packLimits)
+		found, failed = beside.Dir, beside.Err
+	case x.copy != nil:
+		own, err = tree.OpenDir(x.copy)
+	}
+	if err != nil {
+		return fmt.Errorf("hash the job's copy of %s: %w", x.Pin, err)
+	}
+	if own != nil {
+		x.Copy = own
+	}
+	x.injected(found, failed)
+	return nil
 }
 
 // packLimits bounds what is read of an injected pack.
 var packLimits = tree.Limits{Files: limit.Files, Bytes: limit.Unpacked, Path: limit.Path}
 
-// inspect looks at a pack as it lies in the job directory, with the job's rights.
-func (s *stage) inspect(folder string) admission.Injected {
-	in := admission.Injected{Folder: folder}
-	err := s.plan.User.identity().do(func() error {
-		root, err := openBelow(s.plan.JobDir, folder)
-		if err != nil {
-			return err
-		}
-		defer root.Close()
-		found, err := tree.OpenDirWithin(root, packLimits)
-		if err != nil {
-			return err
-		}
-		in.State, in.Listing = admission.InjectedPresent, found.Listing()
-		return nil
-	})
+// injected says what stands in the job directory, from how opening and hashing it went.
+func (x *exhibit) injected(found *tree.Dir, err error) {
+	in := &x.Injected
 	switch {
 	case err == nil:
+		in.State, in.Listing = admission.InjectedPresent, found.Listing()
 	case errors.Is(err, errLink):
 		in.State, in.Detail = admission.InjectedLink, err.Error()
 	case errors.Is(err, syscall.ENOTDIR):
@@ -108,7 +149,6 @@ func (s *stage) inspect(folder string) admission.Injected {
 	default:
 		in.State, in.Detail = admission.InjectedUnreadable, oneLine(err.Error())
 	}
-	return in
 }
 
 // jobRecipes finds the recipe pack of the job directory that has the id which the spec names, when no receipt
