@@ -19,6 +19,8 @@ import (
 // launchFlags are the flags of a launch.
 type launchFlags struct {
 	receiptFlags
+	recordFlags
+	denyListFlags
 	jobSpec, core, cache, record string
 	allow, bind, keepEnv, warn   []string
 	verifyOnly                   bool
@@ -50,7 +52,11 @@ registry changes its key the file holds the old and the new one. --receipt-from-
 in at for the receipt of --job ID, over https, and without --trust for its keys: what that proves, the connection proves.
 
 Where the node allows no namespaces the launch is refused, unless --allow private-copy accepts a copy that keeps out
-accidents and other users only. --record FILE says afterwards what was checked, under which protection, and what ran.`,
+accidents and other users only. --record FILE says afterwards what was checked, under which protection, and what ran.
+
+On a machine that has joined a registry (sf node join) every launch is told to it in a signed statement, which waits on disk
+while the registry is away. What an administrator revoked is not launched; --deny-list require refuses a launch that can't
+know.`,
 		Args: func(_ *cobra.Command, args []string) error { return commandArgs(f.verifyOnly, args) },
 		RunE: func(cmd *cobra.Command, args []string) error { return a.runLaunch(cmd.Context(), f, args) },
 	}
@@ -58,6 +64,8 @@ accidents and other users only. --record FILE says afterwards what was checked, 
 	flags.SetInterspersed(false) // what follows the command is the command's
 	flags.StringVar(&f.jobSpec, "jobspec", "", "the spec in its job directory: JOB/.starforge/jobspec.json or JOB/.tuneplane/jobspec.json")
 	f.receiptFlags.add(flags)
+	f.recordFlags.add(flags)
+	f.denyListFlags.add(flags)
 	flags.StringSliceVar(&f.allow, "allow", nil, "private-copy: launch where the node has no namespaces")
 	flags.StringSliceVar(&f.bind, "bind", nil, "a further name at the top of the job directory that the job may see")
 	flags.StringSliceVar(&f.keepEnv, "keep-env", nil, "a variable to pass on although it steers what is loaded")
@@ -76,7 +84,17 @@ func (a app) runLaunch(ctx context.Context, f launchFlags, command []string) err
 	if err != nil {
 		return err
 	}
+	tell := a.reporter(f.recordFlags)
+	if err := a.denyList(f.denyListFlags, tell, &o); err != nil {
+		return err
+	}
+	if tell != nil {
+		o.Started = tell.started
+	}
+	ctx, stop := throughHangups(ctx)
+	defer stop()
 	record, err := launchverify.Run(ctx, o)
+	record.Run = tell.run()
 	if slices.ContainsFunc(a.env.environ, isToken) && !slices.ContainsFunc(o.Env, isToken) {
 		record.RemovedEnv = append(record.RemovedEnv, tokenVariable)
 	}
@@ -85,18 +103,19 @@ func (a app) runLaunch(ctx context.Context, f launchFlags, command []string) err
 			fmt.Fprintln(a.env.Err, "sf launch: the record was not written:", saveErr)
 		}
 	}
-	if err == nil && f.verifyOnly {
-		return a.printVerified(record)
-	}
-	if err == nil {
-		a.warnOfProtection(record)
-		return exitStatus{launchverify.ExitCode(record, nil)}
-	}
 	code := launchverify.ExitCode(record, err)
-	if code == exitError {
+	if err != nil && code == exitError {
 		code = exitCode(err)
 	}
-	return launchFailure{err, code}
+	tell.ended(record, err, code)
+	switch {
+	case err != nil:
+		return launchFailure{err, code}
+	case f.verifyOnly:
+		return a.printVerified(record)
+	}
+	a.warnOfProtection(record)
+	return exitStatus{code}
 }
 
 // launchOptions turns flags and environment into options.

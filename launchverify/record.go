@@ -52,6 +52,7 @@ const RecordSchema = "gatehouse/launch-record/v1"
 // for people and tools; it proves nothing by itself.
 type Record struct {
 	Schema    string          `json:"schema"`
+	Run       string          `json:"run,omitempty"` // the run's id in the registry; "" when nobody is told of it
 	JobDir    string          `json:"jobDir"`
 	Dialect   dialect.Dialect `json:"dialect,omitempty"`
 	SpecBytes digest.Digest   `json:"specBytes,omitzero"`
