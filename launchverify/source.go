@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"path/filepath"
 	"strings"
 	"syscall"
 
@@ -20,7 +19,8 @@ import (
 type source struct {
 	into    string // slash-separated, relative to the root
 	files   []sourceFile
-	open    func(path string) (io.ReadCloser, error)
+	root    *os.Root                                 // of a cached tree: its files are opened below it, several at a time
+	open    func(path string) (io.ReadCloser, error) // of a folder in the job directory: one after another
 	close   func() error
 	content digest.Digest // both digests, of a folder in the job directory
 	tree    digest.Digest
@@ -38,29 +38,69 @@ func cachedSource(dir, into string) (*source, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &source{into: into, close: root.Close}
-	s.open = func(p string) (io.ReadCloser, error) { return root.Open(p) }
-	err = fs.WalkDir(root.FS(), ".", func(p string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
+	s := &source{into: into, close: root.Close, root: root}
+	if err := s.list(root, ""); err != nil {
+		return nil, errors.Join(fmt.Errorf("%q in the node's cache: %w", dir, err), root.Close())
+	}
+	return s, nil
+}
+
+// list adds the files below a folder, whose path is prefix.
+func (s *source) list(folder *os.Root, prefix string) error {
+	below, err := s.listFiles(folder, prefix)
+	if err != nil {
+		return err
+	}
+	for _, name := range below {
+		if len(prefix)+len(name) > limit.Path {
+			return fmt.Errorf("%.200q is deeper than the paths of packs", prefix+name)
 		}
-		info, err := d.Info()
+		next, err := folder.OpenRoot(name)
 		if err != nil {
 			return err
 		}
-		if !info.Mode().IsRegular() {
-			return fmt.Errorf("%q in the node's cache is no regular file", filepath.Join(dir, p))
+		err = s.list(next, prefix+name+"/")
+		next.Close()
+		if err != nil {
+			return err
 		}
-		s.files = append(s.files, sourceFile{p, info.Size(), info.Mode()&0o111 != 0})
-		if len(s.files) > limit.Files {
-			return fmt.Errorf("%q in the node's cache has more than %d files", dir, limit.Files)
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, errors.Join(err, root.Close())
 	}
-	return s, nil
+	return nil
+}
+
+// listFiles adds the files of one folder and gives the names of the folders in it.
+func (s *source) listFiles(folder *os.Root, prefix string) (below []string, err error) {
+	f, err := folder.Open(".")
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	for {
+		entries, err := f.ReadDir(512)
+		for _, d := range entries {
+			if d.IsDir() {
+				below = append(below, d.Name())
+				continue
+			}
+			info, err := folder.Lstat(d.Name())
+			if err != nil {
+				return nil, err
+			}
+			if !info.Mode().IsRegular() {
+				return nil, fmt.Errorf("%.200q is no regular file", prefix+d.Name())
+			}
+			s.files = append(s.files, sourceFile{prefix + d.Name(), info.Size(), info.Mode()&0o111 != 0})
+		}
+		if len(s.files)+len(below) > limit.Files {
+			return nil, fmt.Errorf("more than %d files", limit.Files)
+		}
+		if errors.Is(err, io.EOF) {
+			return below, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
 }
 
 var (
@@ -164,49 +204,6 @@ func (s *source) bytes() int64 {
 		}
 	}
 	return n + int64(len(folders))*page
-}
-
-// writeTo copies the files below root. Nothing may stand there yet. Files are 0444 or 0555, folders 0755 until they
-// are sealed. replace holds bytes that are written in place of a file's own.
-func (s *source) writeTo(root *os.Root, replace map[string][]byte) error {
-	if err := root.MkdirAll(s.into, 0o755); err != nil {
-		return err
-	}
-	for _, f := range s.files {
-		to := path.Join(s.into, f.path)
-		if err := root.MkdirAll(path.Dir(to), 0o755); err != nil {
-			return err
-		}
-		mode := fs.FileMode(0o444)
-		if f.executable {
-			mode = 0o555
-		}
-		if b, ok := replace[f.path]; ok {
-			if err := writeFile(root, to, b, mode); err != nil {
-				return err
-			}
-			continue
-		}
-		if err := s.copyFile(root, f, to, mode); err != nil {
-			return fmt.Errorf("copy %q: %w", to, err)
-		}
-	}
-	return nil
-}
-
-func (s *source) copyFile(root *os.Root, f sourceFile, to string, mode fs.FileMode) error {
-	in, err := s.open(f.path)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	out, err := root.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
-	if err != nil {
-		return err
-	}
-	// One byte above the size shows a file that grew since it was listed; gate 3 then refuses it.
-	_, err = io.Copy(out, io.LimitReader(in, f.size+1))
-	return errors.Join(err, out.Close())
 }
 
 func writeFile(root *os.Root, name string, b []byte, mode fs.FileMode) error {
