@@ -41,6 +41,7 @@ type Known struct {
 	TakenID  string         // the id by which clients of the pack's dialect find it; "" for kinds that have none
 	TakenBy  string         // who has it, whatever the case of its letters: an <owner>/<name>, or BuiltIn; "" nobody
 	Twins    []KnownTwin    // versions of any pack with the same content digest
+	Revoked  string         // which revoked version has the same files, and why; "" when none has
 }
 
 // BuiltIn is who has a recipe id that comes with the client.
@@ -287,6 +288,9 @@ func (g *publishGate) claims() {
 // twins warns of other trees with the same content digest (packs.md 1.4). It is no refusal, which would let one owner block
 // another's publish.
 func (g *publishGate) twins() {
+	if g.in.Known.Revoked != "" {
+		g.add("publish.tree.revoked", "", "these are the files of %s", g.in.Known.Revoked)
+	}
 	for _, twin := range g.in.Known.Twins {
 		if twin.Tree != g.in.Pack.Tree() {
 			g.add("digest.twin", "", "%s %s has the content digest %s with other files: tree %s there, %s here", twin.Pack, twin.Version, g.in.Pack.Content(), twin.Tree, g.in.Pack.Tree())

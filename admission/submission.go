@@ -54,6 +54,8 @@ type PluginRecord struct {
 	Kind                    pack.Kind
 	Dialect                 dialect.Dialect
 	Enabled                 bool
+	Revoked                 bool   // for good; then it is not enabled either
+	Reason                  string // why it is disabled or revoked, "" when nobody said
 	Content, Tree, Manifest digest.Digest
 	Requires                pack.Requires
 }

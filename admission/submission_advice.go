@@ -46,9 +46,13 @@ func after(mark, text string) string {
 }
 
 // disabled files a version that nobody may use, with the one that may be used instead.
-func (g *submissionGate) disabled(field string, ref PluginRef, p jobspec.Plugin) {
+func (g *submissionGate) disabled(field string, ref PluginRef, p jobspec.Plugin, r PluginRecord) {
 	a := g.advise(p)
-	g.add("job.plugins.record.disabled", field+".version", "the plugin %s is disabled%s", ref, after("; ", a.use(g.spec.Dialect)))
+	rule, is := RuleID("job.plugins.record.disabled"), "disabled"
+	if r.Revoked {
+		rule, is = "job.plugins.record.revoked", "revoked"
+	}
+	g.add(rule, field+".version", "the plugin %s is %s%s%s", ref, is, after(": ", r.Reason), after("; ", a.use(g.spec.Dialect)))
 }
 
 // unpublished files a version that is not there: at the id when that is not there either, with the id that was meant.

@@ -60,7 +60,7 @@ func (g *submissionGate) hooks(kinds map[string]pack.Kind) {
 // record compares a triple with its published version.
 func (g *submissionGate) record(field string, ref PluginRef, p jobspec.Plugin, r PluginRecord) {
 	if !r.Enabled {
-		g.disabled(field, ref, p)
+		g.disabled(field, ref, p, r)
 	}
 	if p.Digest != "" && p.Digest != r.Content.String() {
 		g.otherDigest(field, ref, p, r)

@@ -92,7 +92,7 @@ func (a app) pluginSetEnabled(enabled bool) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			out, err := c.SetEnabled(cmd.Context(), id(ref), ref.Version, enabled)
+			out, err := c.SetEnabled(cmd.Context(), id(ref), ref.Version, enabled, "")
 			if err != nil {
 				return fmt.Errorf("%s: %w", ref, err)
 			}

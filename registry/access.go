@@ -52,13 +52,25 @@ func (s *Service) mayRead(ctx context.Context, p auth.Principal, repository stri
 	return err
 }
 
-// mayReadBlob is mayRead for a blob: one that must not be known of is unknown.
+// mayReadBlob is mayRead for a blob: one that must not be known of is unknown. A node with the grant for a receipt reads what
+// that names, by digest, and nothing else.
 func (s *Service) mayReadBlob(ctx context.Context, p auth.Principal, repository string, d digest.Digest) error {
+	if p.Launching() != nil {
+		return s.checkPinned(ctx, p, repository, Reference{Digest: d})
+	}
 	err := s.mayRead(ctx, p, repository)
 	if errors.Is(err, ErrNameUnknown) {
 		return UnknownBlob(repository, d)
 	}
 	return err
+}
+
+// mayReadManifest is mayRead for a manifest.
+func (s *Service) mayReadManifest(ctx context.Context, p auth.Principal, repository string, ref Reference) error {
+	if p.Launching() != nil {
+		return s.checkPinned(ctx, p, repository, ref)
+	}
+	return s.mayRead(ctx, p, repository)
 }
 
 // canRead reports what mayRead answers within a transaction, for what only looks whether it may.

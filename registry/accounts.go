@@ -102,7 +102,7 @@ func (s *Service) CreateAccount(ctx context.Context, p auth.Principal, in NewAcc
 	return a, err
 }
 
-// Accounts lists all accounts by name, without those of robots (Robots).
+// Accounts lists all accounts by name, without those of robots (Robots) and nodes (Nodes).
 func (s *Service) Accounts(ctx context.Context, p auth.Principal) ([]Account, error) {
 	if err := s.authorize(ctx, p, auth.ManageAccounts, "", "accounts"); err != nil {
 		return nil, err
@@ -110,7 +110,7 @@ func (s *Service) Accounts(ctx context.Context, p auth.Principal) ([]Account, er
 	var list []Account
 	err := s.meta.View(ctx, func(tx Tx) (err error) {
 		list, err = tx.Accounts()
-		list = slices.DeleteFunc(list, func(a Account) bool { return isRobot(a.Name) })
+		list = slices.DeleteFunc(list, func(a Account) bool { return isMachine(a.Name) })
 		return err
 	})
 	return list, err
@@ -137,8 +137,8 @@ func (s *Service) changeAccount(ctx context.Context, p auth.Principal, name, act
 		return a, err
 	}
 	err := s.meta.Update(ctx, func(tx Tx) (err error) {
-		if isRobot(name) {
-			return Errorf(Invalid, "%.140q is a robot: it has no role and no quota of its own; delete it to lock it out", name)
+		if isMachine(name) {
+			return Errorf(Invalid, "%.140q is a robot or a node: it has no role and no quota of its own; delete it to lock it out", name)
 		}
 		if a, err = tx.Account(name); err != nil {
 			return notFound(err, "account %.100q does not exist", name)
@@ -166,7 +166,7 @@ func (s *Service) changeAccount(ctx context.Context, p auth.Principal, name, act
 }
 
 // administers reports whether an account may administer the registry.
-func administers(a Account) bool { return a.Role == auth.Admin && !a.Disabled && !isRobot(a.Name) }
+func administers(a Account) bool { return a.Role == auth.Admin && !a.Disabled && !isMachine(a.Name) }
 
 // checkOtherAdministrator keeps the registry one: two administrators may be at each other's account at the same time.
 func checkOtherAdministrator(tx Tx, name string) error {
@@ -241,6 +241,8 @@ func (s *Service) CreateToken(ctx context.Context, p auth.Principal, account, la
 		return "", t, Errorf(Invalid, "label: %d bytes, at most %d are allowed", len(label), maxText)
 	case isRobot(account):
 		return "", t, Errorf(Invalid, "account: a robot has the one secret that it was made with; make another robot")
+	case isNode(account):
+		return "", t, Errorf(Invalid, "account: a node gets its secret when it is made, and another by sf admin node rotate")
 	}
 	err = s.meta.Update(ctx, func(tx Tx) error {
 		if ttl, err = s.boundedTTL(tx, p, ttl); err != nil {

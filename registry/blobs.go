@@ -10,12 +10,12 @@ import (
 )
 
 // StatBlob says how large a blob of the repository is. A client that hears of a blob does not push it again, so one whose
-// bytes were set aside as damaged is not there. Errors: Unauthorized, Denied, BlobUnknown.
+// bytes were set aside as damaged is not there. Errors: Unauthorized, Denied, BlobUnknown, RevokedVersion.
 func (s *Service) StatBlob(ctx context.Context, p auth.Principal, repository string, d digest.Digest) (digest.Descriptor, error) {
 	if err := s.mayReadBlob(ctx, p, repository, d); err != nil {
 		return digest.Descriptor{}, err
 	}
-	desc, err := s.linkedBlob(ctx, repository, d)
+	desc, err := s.readableBlob(ctx, p, repository, d)
 	if err != nil {
 		return desc, err
 	}
@@ -30,7 +30,7 @@ func (s *Service) OpenBlob(ctx context.Context, p auth.Principal, repository str
 	if err := s.mayReadBlob(ctx, p, repository, d); err != nil {
 		return nil, digest.Descriptor{}, err
 	}
-	desc, err := s.linkedBlob(ctx, repository, d)
+	desc, err := s.readableBlob(ctx, p, repository, d)
 	if err != nil {
 		return nil, desc, err
 	}
@@ -38,15 +38,20 @@ func (s *Service) OpenBlob(ctx context.Context, p auth.Principal, repository str
 	return b, desc, err
 }
 
-// linkedBlob finds what the repository has under a digest.
-func (s *Service) linkedBlob(ctx context.Context, repository string, d digest.Digest) (digest.Descriptor, error) {
-	return cached(ctx, s, rowKey{blobRow, repository, d.String()}, descriptorSize, func(tx Tx) (digest.Descriptor, error) {
-		return tx.LinkedBlob(repository, d)
+// readableBlob finds what the repository has under a digest, for whoever may read the repository. Errors: BlobUnknown;
+// RevokedVersion for the archive of a version that was revoked, unless the caller may read everything.
+func (s *Service) readableBlob(ctx context.Context, p auth.Principal, repository string, d digest.Digest) (digest.Descriptor, error) {
+	held, err := cached(ctx, s, rowKey{blobRow, repository, d.String()}, heldSize, func(tx Tx) (HeldBlob, error) {
+		return tx.HeldBlob(repository, d)
 	})
+	if err == nil && held.Revoked != "" && !p.Can(auth.ReadPrivate) {
+		err = revokedContent(held.Revoked, held.Reason)
+	}
+	return held.Descriptor, err
 }
 
-// descriptorSize is about what a descriptor takes in memory.
-func descriptorSize(d digest.Descriptor) int { return 128 + len(d.MediaType) }
+// heldSize is about what a blob's row takes in memory.
+func heldSize(b HeldBlob) int { return 192 + len(b.MediaType) + len(b.Revoked) + len(b.Reason) }
 
 // DeleteBlob takes a blob out of the repository. Blobs that a manifest of the repository names stay: what was
 // answered 2xx must remain pullable. Errors: BlobUnknown, Unsupported.
@@ -117,11 +122,16 @@ func (s *Service) mountSource(tx Tx, p auth.Principal, from string, d digest.Dig
 	if ok, err := s.canMountFrom(tx, p, from); !ok || err != nil {
 		return digest.Descriptor{}, err
 	}
-	desc, err := tx.LinkedBlob(from, d)
-	if errors.Is(err, ErrBlobUnknown) {
+	return mountable(tx, p, from, d)
+}
+
+// mountable is a blob of a repository that the caller may read, zero when it is not there or withheld.
+func mountable(tx Tx, p auth.Principal, repository string, d digest.Digest) (digest.Descriptor, error) {
+	held, err := tx.HeldBlob(repository, d)
+	if errors.Is(err, ErrBlobUnknown) || err == nil && held.Revoked != "" && !p.Can(auth.ReadPrivate) {
 		return digest.Descriptor{}, nil
 	}
-	return desc, err
+	return held.Descriptor, err
 }
 
 // mountAnywhere finds the blob in the first repository that the caller may read.
@@ -134,7 +144,9 @@ func (s *Service) mountAnywhere(tx Tx, p auth.Principal, d digest.Digest) (diges
 		if ok, err := s.canMountFrom(tx, p, name); err != nil {
 			return digest.Descriptor{}, err
 		} else if ok {
-			return tx.LinkedBlob(name, d)
+			if desc, err := mountable(tx, p, name, d); err != nil || !desc.Digest.IsZero() {
+				return desc, err
+			}
 		}
 	}
 	return digest.Descriptor{}, nil

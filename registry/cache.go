@@ -117,6 +117,7 @@ func (s *Service) Rest() {
 	s.rows.clear()
 	s.bytes.clear()
 	s.verified.clear()
+	s.launches.clear()
 	s.catalogues.forget()
 }
 

@@ -46,6 +46,7 @@ const (
 	Precondition     Code = "PRECONDITION"      // a compare-and-set that lost
 	Damaged          Code = "DAMAGED"           // promised content that the store lost
 	Disabled         Code = "DISABLED"          // a version that an administrator disabled
+	RevokedVersion   Code = "REVOKED"           // the files of a version that an administrator revoked
 
 	GrantPending Code = "GRANT_PENDING" // a device flow that nobody has approved yet; the message is what its client reads
 	GrantInvalid Code = "GRANT_INVALID" // a code of a sign-in that is none, or none any more
@@ -89,6 +90,7 @@ var meanings = map[Code]Meaning{
 	Precondition:        {409, 6, "the state has moved on"},
 	Damaged:             {500, 7, "content is damaged or missing in the store"},
 	Disabled:            {403, 3, "disabled by an administrator"},
+	RevokedVersion:      {403, 3, "revoked by an administrator"},
 	GrantPending:        {400, 4, "authorization_pending"},
 	GrantInvalid:        {400, 4, "the code is not valid, or no more: sign in again"},
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-registry/gatehouse/admission/dialect"
+	"github.com/gatehouse-registry/gatehouse/admission/receipt"
 	"github.com/gatehouse-registry/gatehouse/admission/rule"
 	"github.com/gatehouse-registry/gatehouse/digest"
 	"github.com/gatehouse-registry/gatehouse/registry/auth"
@@ -65,7 +66,7 @@ type Tag struct {
 	UpdatedAt  time.Time
 }
 
-// Version is one immutable version of a pack. It is written once; only Enabled ever changes.
+// Version is one immutable version of a pack. It is written once; only Enabled ever changes, with its Reason.
 type Version struct {
 	Repository string // the OCI name
 	Owner      string
@@ -86,7 +87,9 @@ type Version struct {
 	CreatedBy  string
 	CreatedAt  time.Time
 	Files      int
-	Bytes      int64 // unpacked
+	Bytes      int64     // unpacked
+	Reason     string    // why it was disabled or revoked, "" when nobody said
+	RevokedAt  time.Time // zero: it was not
 }
 
 // ID is "<owner>/<pack name>", as the clients name a pack.
@@ -204,6 +207,7 @@ type Job struct {
 	Decision    json.RawMessage
 	Warnings    []rule.Violation // of the decision, when the job was made just now; nil for one that comes from the store
 	Receipt     []byte           // DSSE envelope
+	Pins        []receipt.Pin    // what the receipt pins, when the job was made just now; nil for one that comes from the store
 	Key         string           // idempotency key of the commit, "" for forge
 	SubmittedAt time.Time
 	LeaseUntil  time.Time // until when its GPUs count against the quota
@@ -278,6 +282,13 @@ type SignInFailures struct {
 	Failures    int
 	LastAt      time.Time
 	LockedUntil time.Time // zero: not locked
+}
+
+// HeldBlob is a blob that a repository holds.
+type HeldBlob struct {
+	digest.Descriptor
+	Revoked string // the version, <owner>/<name>@<version>, whose archive it is and that was revoked; "" for any other blob
+	Reason  string // why
 }
 
 // Link says that a repository holds a blob.

@@ -120,6 +120,9 @@ func (s *Service) known(tx Tx, by auth.Principal, owner string, p *pack.Pack) (a
 	if k.TakenID, k.TakenBy, err = s.idHolder(tx, owner, p); err != nil || p.Content().IsZero() {
 		return k, err
 	}
+	if k.Revoked, err = s.revokedTree(tx, by, p.Tree()); err != nil {
+		return k, err
+	}
 	twins, err := tx.VersionsByContent(p.Content())
 	for _, v := range twins {
 		if ok, err := s.canRead(tx, by, v.Repository); err != nil {

@@ -33,24 +33,30 @@ func (s *Service) ReportJob(ctx context.Context, p auth.Principal, id, word stri
 		if err != nil {
 			return notFound(err, "job %.100q does not exist, or the robot's scopes don't have it", id)
 		}
-		before := job.Status
-		if before.Ended() {
+		if before := job.Status; before.Ended() {
 			if state == before {
 				return nil
 			}
 			return Errorf(Conflict, "job %s has ended: it is %s", id, before)
 		}
-		now := s.now()
-		job.Status, job.LeaseUntil = state, now.Add(s.set.LeaseTTL)
-		if state.Ended() {
-			job.LeaseUntil = now
-		}
-		if err := tx.SetJobStatus(id, state, job.LeaseUntil); err != nil || state == before {
-			return err // a sign of life is nothing to audit
-		}
-		return s.audit(tx, p, "job.state", id, string(state))
+		job, err = s.setJobState(tx, p, job, state)
+		return err
 	})
 	return job, err
+}
+
+// setJobState gives a job that has not ended a state, and renews or ends its hold on its GPUs: whoever says so, ReportJob or the
+// record of a run (run_record.go).
+func (s *Service) setJobState(tx Tx, p auth.Principal, job Job, state JobStatus) (Job, error) {
+	before, now := job.Status, s.now()
+	job.Status, job.LeaseUntil = state, now.Add(s.set.LeaseTTL)
+	if state.Ended() {
+		job.LeaseUntil = now
+	}
+	if err := tx.SetJobStatus(job.ID, state, job.LeaseUntil); err != nil || state == before {
+		return job, err // a sign of life is nothing to audit
+	}
+	return job, s.audit(tx, p, "job.state", job.ID, string(state))
 }
 
 // Lease is until when a job's GPUs count; the zero time when they do no more.

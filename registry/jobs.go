@@ -193,6 +193,24 @@ func (s *Service) Job(ctx context.Context, p auth.Principal, id string) (Job, er
 	return job, notFound(err, "job %.100q does not exist", id)
 }
 
+// JobFiles is Job for who wants its spec, its receipt or its package: also for a node with the grant for the job's receipt.
+// Errors: NotFound.
+func (s *Service) JobFiles(ctx context.Context, p auth.Principal, id string) (Job, error) {
+	l := p.Launching()
+	if l == nil {
+		return s.Job(ctx, p, id)
+	}
+	if l.Job != id {
+		return Job{}, Errorf(NotFound, "job %.100q does not exist, or the grant is not for it", id)
+	}
+	var job Job
+	err := s.meta.View(ctx, func(tx Tx) (err error) {
+		job, err = tx.Job(id)
+		return err
+	})
+	return job, notFound(err, "job %.100q does not exist", id)
+}
+
 // Jobs lists the caller's own jobs, newest first, at most limit.
 func (s *Service) Jobs(ctx context.Context, p auth.Principal, limit int) ([]Job, error) {
 	if err := s.authorize(ctx, p, auth.ReadOwnJobs, "", "jobs"); err != nil {
@@ -230,9 +248,9 @@ func (s *Service) FindJobs(ctx context.Context, p auth.Principal, f JobFilter) (
 // maxJobs is how many jobs a list has at most.
 const maxJobs = 200
 
-// JobPackage opens the package of a job that Job finds. Errors: NotFound; Damaged.
+// JobPackage opens the package of a job that JobFiles finds. Errors: NotFound; Damaged.
 func (s *Service) JobPackage(ctx context.Context, p auth.Principal, id string) (Job, Blob, error) {
-	job, err := s.Job(ctx, p, id)
+	job, err := s.JobFiles(ctx, p, id)
 	if err != nil {
 		return job, nil, err
 	}

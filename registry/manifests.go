@@ -31,7 +31,7 @@ func (s *Service) StatManifest(ctx context.Context, p auth.Principal, repository
 
 // findManifest finds the row of a manifest, which is remembered.
 func (s *Service) findManifest(ctx context.Context, p auth.Principal, repository string, ref Reference) (Manifest, error) {
-	if err := s.mayRead(ctx, p, repository); err != nil {
+	if err := s.mayReadManifest(ctx, p, repository, ref); err != nil {
 		return Manifest{}, err
 	}
 	key := rowKey{kind: manifestRow, a: repository, b: ref.Tag}

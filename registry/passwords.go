@@ -184,8 +184,8 @@ func (s *Service) ChangePassword(ctx context.Context, p auth.Principal, account,
 	if err := s.authorize(ctx, p, action, "", "password of "+account); err != nil {
 		return err
 	}
-	if isRobot(account) {
-		return Errorf(Invalid, "username: %.140q is a robot, which has a secret and no password", account)
+	if isMachine(account) {
+		return Errorf(Invalid, "username: %.140q is a robot or a node, which has a secret and no password", account)
 	}
 	if own {
 		if err := s.checkPresent(ctx, p, present); err != nil {

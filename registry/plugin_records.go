@@ -76,7 +76,7 @@ func recordOf(v Version) (admission.PluginRecord, error) {
 		return admission.PluginRecord{}, fmt.Errorf("stored manifest of %s@%s: %w", v.ID(), v.Version, err)
 	}
 	return admission.PluginRecord{
-		Kind: pack.Kind(v.Kind), Dialect: v.Dialect, Enabled: v.Enabled,
+		Kind: pack.Kind(v.Kind), Dialect: v.Dialect, Enabled: v.Enabled, Revoked: !v.RevokedAt.IsZero(), Reason: v.Reason,
 		Content: v.Content, Tree: v.Tree, Manifest: v.Manifest, Requires: m.Requires,
 	}, nil
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gatehouse-registry/gatehouse/admission/denylist"
 	"github.com/gatehouse-registry/gatehouse/admission/dialect"
 	"github.com/gatehouse-registry/gatehouse/admission/name"
 	"github.com/gatehouse-registry/gatehouse/admission/pack"
@@ -186,47 +187,73 @@ func pick(versions []Version, d dialect.Dialect, id, version string) (Version, e
 	return Version{}, Errorf(NotFound, "plugin %s has no version %.100q (the last of its %d: %s)", id, version, len(versions), strings.Join(known, ", "))
 }
 
-// OpenPackage opens the archive of a version, the very bytes of its OCI layer; the caller closes it.
+// OpenPackage opens the archive of a version, the very bytes of its OCI layer; the caller closes it. Errors: as Plugin, and
+// RevokedVersion.
 func (s *Service) OpenPackage(ctx context.Context, p auth.Principal, owner, packName, version string) (Blob, Version, error) {
 	pl, err := s.Plugin(ctx, p, owner, packName, version)
 	if err != nil {
 		return nil, Version{}, err
 	}
+	if !pl.RevokedAt.IsZero() && !p.Can(auth.ReadPrivate) {
+		return nil, Version{}, revokedContent(pl.ID()+"@"+pl.Version.Version, pl.Reason)
+	}
 	b, err := s.openContent(ctx, pl.Layer)
 	return b, pl.Version, err
 }
 
-// SetEnabled enables or disables a version, or all when version is "", and returns how many there are.
-// Errors: Denied, NotFound.
+// SetEnabled enables or disables a version, or all when version is "", and returns how many there are. Those that were revoked
+// stay as they are and do not count. Errors: Denied, NotFound, Conflict for a version that was revoked.
 func (s *Service) SetEnabled(ctx context.Context, p auth.Principal, owner, packName, version string, enabled bool) (int, error) {
+	n, _, err := s.setEnabled(ctx, p, owner, packName, version, enabled, "")
+	return n, err
+}
+
+// DisableVersion is SetEnabled with a reason, which may be "". It also says what uses the versions, which goes on.
+// Errors: as SetEnabled, and Invalid for a reason that is not one line.
+func (s *Service) DisableVersion(ctx context.Context, p auth.Principal, owner, packName, version, reason string) (int, PackUse, error) {
+	return s.setEnabled(ctx, p, owner, packName, version, false, reason)
+}
+
+func (s *Service) setEnabled(ctx context.Context, p auth.Principal, owner, packName, version string, enabled bool, reason string) (n int, use PackUse, err error) {
 	id := owner + "/" + packName
 	if err := s.authorize(ctx, p, auth.ManagePacks, owner, "plugin "+id); err != nil {
-		return 0, err
+		return 0, use, err
+	}
+	if reason != "" {
+		if err := denylist.CheckReason(reason); err != nil {
+			return 0, use, Errorf(Invalid, "reason: %w", err)
+		}
 	}
 	action := "pack.disable"
 	if enabled {
 		action = "pack.enable"
 	}
-	n := 0
-	err := s.meta.Update(ctx, func(tx Tx) error {
+	err = s.meta.Update(ctx, func(tx Tx) error {
 		versions, err := packVersions(tx, owner, packName)
 		if err != nil {
 			return err
 		}
 		if version != "" {
-			if _, err := pick(versions, "", id, version); err != nil {
+			v, err := pick(versions, "", id, version)
+			if err == nil && !v.RevokedAt.IsZero() {
+				err = Errorf(Conflict, "%s@%s was revoked, which is final: %s", id, version, v.Reason)
+			}
+			if err != nil {
 				return err
 			}
 		}
-		if n, err = tx.SetEnabled(versions[0].Repository, version, enabled); err != nil {
+		if n, err = tx.SetEnabled(versions[0].Repository, version, enabled, reason); err != nil {
 			return err
 		}
 		if err := s.reshelve(tx, versions[0].Repository); err != nil {
 			return err
 		}
-		return s.audit(tx, p, action, id+"@"+version, "")
+		if use, err = s.packUse(tx, id, version); err != nil {
+			return err
+		}
+		return s.audit(tx, p, action, id+"@"+version, reason)
 	})
-	return n, err
+	return n, use, err
 }
 
 // activationKinds are the kinds that can be activated (wire.md 4.6).

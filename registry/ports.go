@@ -6,6 +6,7 @@ import (
 	"iter"
 	"time"
 
+	"github.com/gatehouse-registry/gatehouse/admission/denylist"
 	"github.com/gatehouse-registry/gatehouse/admission/dialect"
 	"github.com/gatehouse-registry/gatehouse/admission/receipt"
 	"github.com/gatehouse-registry/gatehouse/digest"
@@ -106,6 +107,9 @@ type Tx interface {
 	CollectionTx
 	CatalogueTx
 	SuiteTx
+	RunTx
+	NodeTx
+	RevocationTx
 }
 
 // AccountTx is the part of Tx about accounts and tokens.
@@ -130,12 +134,14 @@ type ContentTx interface {
 	RepositoryVisible(name string) (bool, error)                              // whether it holds a manifest: blobs alone make nothing that anybody sees
 	LinkBlob(repository string, b digest.Descriptor, at time.Time) error      // idempotent
 	LinkedBlob(repository string, d digest.Digest) (digest.Descriptor, error) // ErrBlobUnknown
-	UnlinkBlob(repository string, d digest.Digest) error                      // ErrBlobUnknown
-	BlobRepositories(d digest.Digest) ([]string, error)                       // repositories that link the blob, sorted
-	BlobReferences(repository string, d digest.Digest) (int, error)           // manifests of the repository, and files of versions that are not sealed, that are or name d
-	PutManifest(Manifest) error                                               // idempotent by repository and digest
-	Manifest(repository string, d digest.Digest) (Manifest, error)            // ErrManifestUnknown
-	DeleteManifest(repository string, d digest.Digest) error                  // with its tags; ErrManifestUnknown
+	// HeldBlob is LinkedBlob with the pack's version that was revoked and whose archive it is, "" for any other blob.
+	HeldBlob(repository string, d digest.Digest) (HeldBlob, error)  // ErrBlobUnknown
+	UnlinkBlob(repository string, d digest.Digest) error            // ErrBlobUnknown
+	BlobRepositories(d digest.Digest) ([]string, error)             // repositories that link the blob, sorted
+	BlobReferences(repository string, d digest.Digest) (int, error) // manifests of the repository, and files of versions that are not sealed, that are or name d
+	PutManifest(Manifest) error                                     // idempotent by repository and digest
+	Manifest(repository string, d digest.Digest) (Manifest, error)  // ErrManifestUnknown
+	DeleteManifest(repository string, d digest.Digest) error        // with its tags; ErrManifestUnknown
 	// Referrers yields the manifests whose subject is the given one, by digest from the one behind after, without their
 	// References, until yield gives false. artifactType "" takes every type. yield must not use the transaction.
 	Referrers(repository string, subject digest.Digest, artifactType string, after digest.Digest, yield func(Manifest) bool) error
@@ -160,18 +166,18 @@ type ContentTx interface {
 // PackTx is the part of Tx about packs and the ledger. A list of versions leaves out Summary, Document and
 // Catalogue, which can be large: a request must not hold those of every version of a pack.
 type PackTx interface {
-	InsertVersion(Version) error                                           // Conflict: the version, or its Key, is taken, by Versions or by the ledger
-	Version(repository, version string) (Version, error)                   // ErrNotFound; exact
-	Versions(repository string) ([]Version, error)                         // a list, by time of publishing
-	LastVersions(repository string, limit int) ([]Version, error)          // a list of those published last, the last one first
-	AllVersions(yield func(Version) error) error                           // a list, of every pack: by repository, then time
-	SetEnabled(repository, version string, enabled bool) (int, error)      // version "" means all; how many rows there are
-	VersionsByContent(content digest.Digest) ([]Version, error)            // a list, of every pack with the content digest
-	VersionByManifest(repository string, d digest.Digest) (Version, error) // ErrNotFound
-	Ledger(afterSeq int64, limit int) ([]LedgerRow, error)                 // in order; InsertVersion appends the row
-	MergeLedger(repository, key string, row LedgerRow) (bool, error)       // adds a row of the ledger file that a restored backup lacks; true when it did; Conflict: another manifest, or the key is taken
-	Activation(kind string) (Activation, error)                            // generation 0 and null before the first change
-	PutActivation(a Activation, expected int64) error                      // Code Precondition when the generation moved
+	InsertVersion(Version) error                                                     // Conflict: the version, or its Key, is taken, by Versions or by the ledger
+	Version(repository, version string) (Version, error)                             // ErrNotFound; exact
+	Versions(repository string) ([]Version, error)                                   // a list, by time of publishing
+	LastVersions(repository string, limit int) ([]Version, error)                    // a list of those published last, the last one first
+	AllVersions(yield func(Version) error) error                                     // a list, of every pack: by repository, then time
+	SetEnabled(repository, version string, enabled bool, reason string) (int, error) // version "" means all; how many rows there are that are not revoked, which stay as they are
+	VersionsByContent(content digest.Digest) ([]Version, error)                      // a list, of every pack with the content digest
+	VersionByManifest(repository string, d digest.Digest) (Version, error)           // ErrNotFound
+	Ledger(afterSeq int64, limit int) ([]LedgerRow, error)                           // in order; InsertVersion appends the row
+	MergeLedger(repository, key string, row LedgerRow) (bool, error)                 // adds a row of the ledger file that a restored backup lacks; true when it did; Conflict: another manifest, or the key is taken
+	Activation(kind string) (Activation, error)                                      // generation 0 and null before the first change
+	PutActivation(a Activation, expected int64) error                                // Code Precondition when the generation moved
 }
 
 // CatalogueTx is the part of Tx about what clients find: the shelf, the ids by which they know what was published, and what
@@ -201,7 +207,7 @@ type CatalogueTx interface {
 
 // JobTx is the part of Tx about submissions.
 type JobTx interface {
-	InsertJob(Job) error                                             // Conflict: the id, or the account's Key, is taken
+	InsertJob(Job) error                                             // with the packs that it pins; Conflict: the id, or the account's Key, is taken
 	Job(id string) (Job, error)                                      // ErrNotFound
 	JobByKey(account, key string) (Job, error)                       // ErrNotFound
 	Jobs(account string, limit int) ([]Job, error)                   // newest first, without Spec, Meta, Decision and Receipt; "" means all accounts
@@ -331,4 +337,6 @@ type Signer interface {
 	Trust(audience string) (receipt.TrustSet, error)
 	// SignReceipt makes the DSSE envelope of a receipt.
 	SignReceipt(receipt.Receipt) (envelope []byte, err error)
+	// SignDenyList makes the DSSE envelope of a deny list.
+	SignDenyList(denylist.List) (envelope []byte, err error)
 }

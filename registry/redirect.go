@@ -23,7 +23,7 @@ func (s *Service) RedirectBlob(ctx context.Context, p auth.Principal, repository
 	if err := s.mayReadBlob(ctx, p, repository, d); err != nil {
 		return "", err
 	}
-	desc, err := s.linkedBlob(ctx, repository, d)
+	desc, err := s.readableBlob(ctx, p, repository, d)
 	if err != nil || desc.Size <= s.set.RedirectOver {
 		return "", err
 	}

@@ -145,8 +145,8 @@ func (s *Service) SetNamespace(ctx context.Context, p auth.Principal, pattern, o
 		return n, Errorf(Invalid, "pattern: %w", err)
 	}
 	err := s.meta.Update(ctx, func(tx Tx) error {
-		if isRobot(owner) {
-			return Errorf(Invalid, "owner: %.140q is a robot", owner)
+		if isMachine(owner) {
+			return Errorf(Invalid, "owner: %.140q is a robot or a node", owner)
 		}
 		switch _, err := tx.Account(Owner(pattern)); {
 		case pattern == everyName && !explicit:

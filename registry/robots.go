@@ -28,6 +28,9 @@ func isRobot(account string) bool {
 	return ok && name.IsComponent(owner) && name.IsComponent(own)
 }
 
+// isMachine reports whether an account's name is that of a robot or a node, as which no person signs in.
+func isMachine(account string) bool { return isRobot(account) || isNode(account) }
+
 // NewRobot is what CreateRobot needs.
 type NewRobot struct {
 	Owner       string // "" is the caller
@@ -70,8 +73,8 @@ func (s *Service) insertRobot(tx Tx, p auth.Principal, r Robot, secret string, t
 	switch {
 	case err != nil:
 		return notFound(err, "account %.100q does not exist", r.Owner)
-	case isRobot(r.Owner):
-		return Errorf(Invalid, "owner: %.140q is a robot", r.Owner)
+	case isMachine(r.Owner):
+		return Errorf(Invalid, "owner: %.140q is a robot or a node", r.Owner)
 	case owner.Disabled:
 		return Errorf(Conflict, "account %s is disabled", r.Owner)
 	}

@@ -24,6 +24,9 @@ type Deps struct {
 	Now    func() time.Time // nil is time.Now
 	// Decided is told every decision of a gate that a caller is told, for statistics. nil tells nobody.
 	Decided func(rule.Decision)
+	// Told hears of every grant that a node asked for, every statement about a run, and what nodes were refused to read, with why
+	// it came to nothing, for statistics. nil tells nobody.
+	Told func(Event, error)
 	// Source opens what a repair fetches bytes from; nil: nothing is repaired.
 	Source func(from string) (RepairSource, error)
 	// Handover are the platforms that hear of admitted jobs.
@@ -49,6 +52,7 @@ type Settings struct {
 	PreviewTTL   time.Duration // how long a preview may be committed
 	LeaseTTL     time.Duration // how long a job's GPUs count without a sign of life
 	ReceiptTTL   time.Duration // how long a receipt may launch
+	DenyListTTL  time.Duration // how long a deny list proves that nothing else was revoked
 	Profiles     []Profile     // hardware profiles, at least one
 	ImageHosts   []string      // registry hosts that images may come from; "*" allows all
 	PinImages    bool          // images must be named by digest
@@ -75,7 +79,7 @@ func DefaultSettings() Settings {
 		UploadTTL:  24 * time.Hour,
 		PreviewTTL: time.Hour,
 		LeaseTTL:   24 * time.Hour,
-		ReceiptTTL: 30 * 24 * time.Hour,
+		ReceiptTTL: 30 * 24 * time.Hour, DenyListTTL: time.Hour,
 		Profiles:   []Profile{{Name: "h200", Series: "h200", Nodes: 1, GPUsPerNode: 8, Label: "NVIDIA H200"}},
 		ImageHosts: []string{"*"},
 		Hubs:       jobspec.Hubs,
@@ -118,6 +122,9 @@ type Service struct {
 	tokenKey  bearer.Key // signs the tokens of the token endpoint
 	verified  *cache[[32]byte, bearer.Claims]
 	workloads WorkloadVerifier
+	launches  *cache[string, *auth.Launch]
+	told      func(Event, error)
+	denyList  denyList
 	refusals  refusals
 	handover  handover
 	resolver  Resolver // nil: nobody answers for the platform
@@ -127,10 +134,14 @@ type Service struct {
 func New(ctx context.Context, d Deps, set Settings) (*Service, error) {
 	s := &Service{blobs: d.Blobs, meta: d.Meta, ledger: d.Ledger, signer: d.Signer, log: d.Log, now: d.Now, set: set, inspections: make(chan struct{}, maxInspections)}
 	s.verified = newCache[[32]byte, bearer.Claims](maxVerified)
+	s.launches = newCache[string, *auth.Launch](maxLaunches)
 	s.rows, s.bytes = newCache[rowKey, row](maxCachedRows), newCache[digest.Digest, []byte](maxCachedBytes)
 	s.handover.targets = d.Handover
 	if s.decided = d.Decided; s.decided == nil {
 		s.decided = func(rule.Decision) {}
+	}
+	if s.told = d.Told; s.told == nil {
+		s.told = func(Event, error) {}
 	}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
@@ -150,6 +161,9 @@ func New(ctx context.Context, d Deps, set Settings) (*Service, error) {
 	s.always = s.meta
 	s.meta = writable{s.meta}
 	if err := s.fillShelf(ctx); err != nil {
+		return s, err
+	}
+	if err := s.indexJobs(ctx); err != nil {
 		return s, err
 	}
 	return s, s.openLedger(ctx)

@@ -54,8 +54,8 @@ func (s *Service) begin(tx Tx, n Session) (Session, error) {
 		return n, notFound(err, "account %.100q does not exist", n.Account)
 	}
 	switch {
-	case isRobot(n.Account):
-		return n, Errorf(Denied, "a robot has its secret and no sessions")
+	case isMachine(n.Account):
+		return n, Errorf(Denied, "a robot or a node has its secret and no sessions")
 	case a.Disabled:
 		return n, Errorf(Conflict, "account %s is disabled", n.Account)
 	}

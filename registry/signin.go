@@ -88,8 +88,14 @@ func (s *Service) authenticateBearer(ctx context.Context, token string) (auth.Pr
 		return auth.Principal{}, &Error{Code: Unauthorized, Message: "the bearer token is not valid, or no more", Err: cause}
 	}
 	p, err := s.claimed(ctx, claims)
-	if claims.Use == bearer.Access {
+	switch {
+	case err != nil:
+	case claims.Use == bearer.Access:
 		p.Grant = &auth.Grant{Scopes: claims.Scopes, Catalogue: claims.Catalogue}
+	case claims.Use == bearer.Launch:
+		var l *auth.Launch
+		l, err = s.launch(ctx, claims.Job)
+		p.Grant = &auth.Grant{Launch: l}
 	}
 	return p, err
 }
@@ -106,7 +112,7 @@ func (s *Service) verifyBearer(token string) (bearer.Claims, error) {
 	if claims, ok := s.verified.get(key); ok && s.now().Before(claims.Expires) {
 		return claims, nil
 	}
-	claims, err := s.tokenKey.Verify(token, s.set.RegistryID, s.now(), bearer.Access, bearer.Session)
+	claims, err := s.tokenKey.Verify(token, s.set.RegistryID, s.now(), bearer.Access, bearer.Session, bearer.Launch)
 	if err == nil {
 		s.verified.put(key, claims, verifiedClaim*(1+len(claims.Scopes)))
 	}
@@ -160,10 +166,13 @@ func (s *Service) principal(tx Tx, account, credential string) (signedIn, error)
 		return in, ErrNotFound
 	}
 	in.principal.TokenID, in.until = t.ID, t.ExpiresAt
-	if !isRobot(account) {
-		return in, nil
+	switch {
+	case isRobot(account):
+		return s.robotPrincipal(tx, in)
+	case isNode(account):
+		return s.nodePrincipal(tx, in)
 	}
-	return s.robotPrincipal(tx, in)
+	return in, nil
 }
 
 // lockedOut reports whether an account does nothing here any more: it is gone or disabled, and of a robot, its owner is or its

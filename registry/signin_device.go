@@ -261,8 +261,8 @@ func (s *Service) ApproveDevice(ctx context.Context, p auth.Principal, userCode,
 		switch {
 		case err != nil:
 			return notFound(err, "account %.100q does not exist", account)
-		case isRobot(account):
-			return Errorf(Invalid, "account: %.140q is a robot, which has its secret and no sessions", account)
+		case isMachine(account):
+			return Errorf(Invalid, "account: %.140q is a robot or a node, which has its secret and no sessions", account)
 		case a.Disabled:
 			return Errorf(Conflict, "account %s is disabled", account)
 		}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/gatehouse-registry/gatehouse/admission"
@@ -274,7 +275,7 @@ func (s *Service) newJob(p auth.Principal, sub Submission, d admission.Decision,
 		ID: "run-" + now.UTC().Format("20060102-150405") + "-" + randomHex(4), Account: p.Account, Dialect: spec.Dialect,
 		Exp: spec.Source.Exp, Name: spec.Metadata.Name, Project: spec.Metadata.Project, Status: JobAdmitted,
 		GPUs: int(value.TotalGPUs), Spec: value.Spec, SpecDigest: value.SpecBytes, Package: pkg, Meta: sub.Meta,
-		Decision: decision, Warnings: d.Warnings, Key: sub.Key, SubmittedAt: now, LeaseUntil: now.Add(s.set.LeaseTTL),
+		Decision: decision, Warnings: d.Warnings, Pins: slices.Concat(value.Plugins, value.Recipes), Key: sub.Key, SubmittedAt: now, LeaseUntil: now.Add(s.set.LeaseTTL),
 	}
 	job.Receipt, err = s.signer.SignReceipt(receipt.Receipt{
 		Audience: s.set.RegistryID, Job: job.ID, Dialect: job.Dialect, IssuedAt: now.Truncate(time.Second),

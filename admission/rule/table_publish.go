@@ -127,6 +127,12 @@ var publishRules = []Info{
 		Example: told(`The config blob names another version than the archive's plugin.yaml.`),
 	},
 	{
+		ID: "publish.tree.revoked", Title: "The files are not those of a revoked version.",
+		Fix:    "Mend what the version was revoked for, and publish that. A revocation is final, under whatever name.",
+		Source: "docs/operations.md", Gates: publishOnly, Ours: true, Fixed: true,
+		Example: told(`An administrator revoked alice/grad-clip 1.0.0, and bob publishes the same files.`),
+	},
+	{
 		ID: "digest.twin", Title: "No other pack has the same content digest with other files.",
 		Fix:    "Compare the two packs by their tree digests; Gatehouse never takes one for the other.",
 		Source: "packs.md 1.4, design.md 2", Gates: publishOnly, Ours: true, Severity: Warn,

@@ -88,6 +88,8 @@ var submissionRules = []Info{
 		at(`spec.plugins`, `[{"id":"alice/opsd","version":"1.0.0","digest":"sha256:abababababababababababababababababababababababababababababababab"}]`)),
 	serverRule("job.plugins.record.disabled", "No plugin version is disabled.", "Write another version and its digest; an administrator disabled this one.",
 		told(`spec.plugins names alice/opsd 1.0.0, which an administrator disabled.`)),
+	serverRule("job.plugins.record.revoked", "No plugin version is revoked.", "Write another version and its digest; an administrator revoked this one for good.",
+		told(`spec.plugins names alice/opsd 1.0.0, which an administrator revoked.`)),
 	serverRule("job.plugins.record.core", "The client's version is in each plugin's range.", "Use a plugin version that supports this client.",
 		told(`provenance.core_version is 0.3.56 and a plugin of the job requires core >=0.4.`)),
 	serverRule("job.plugins.record.compat", "Each plugin is for the job's dialect, framework and method.", "Use a plugin that is for this job.",

@@ -1,12 +1,14 @@
 package api
 
 import (
+	"context"
 	"net/http"
 
 	"github.com/gin-gonic/gin"
 
 	"github.com/gatehouse-registry/gatehouse/registry"
 	"github.com/gatehouse-registry/gatehouse/registry/api/wire"
+	"github.com/gatehouse-registry/gatehouse/registry/auth"
 )
 
 func jobOf(j registry.Job) wire.Job {
@@ -82,9 +84,12 @@ func (a *API) GetJob(c *gin.Context) error {
 	return nil
 }
 
+// findJob is who looks for a job.
+type findJob = func(context.Context, auth.Principal, string) (registry.Job, error)
+
 // sendOfJob answers with JSON that a job holds, byte for byte.
-func (a *API) sendOfJob(c *gin.Context, part func(registry.Job) []byte) error {
-	job, err := a.svc.Job(c.Request.Context(), caller(c), c.Param("id"))
+func (a *API) sendOfJob(c *gin.Context, find findJob, part func(registry.Job) []byte) error {
+	job, err := find(c.Request.Context(), caller(c), c.Param("id"))
 	if err != nil {
 		return err
 	}
@@ -94,17 +99,17 @@ func (a *API) sendOfJob(c *gin.Context, part func(registry.Job) []byte) error {
 
 // GetSpec serves GET /api/jobs/{id}/spec: the stored bytes that the receipt pins.
 func (a *API) GetSpec(c *gin.Context) error {
-	return a.sendOfJob(c, func(job registry.Job) []byte { return job.Spec })
+	return a.sendOfJob(c, a.svc.JobFiles, func(job registry.Job) []byte { return job.Spec })
 }
 
 // GetDecision serves GET /api/jobs/{id}/decision: the decision as it was made, with what it was checked against.
 func (a *API) GetDecision(c *gin.Context) error {
-	return a.sendOfJob(c, func(job registry.Job) []byte { return job.Decision })
+	return a.sendOfJob(c, a.svc.Job, func(job registry.Job) []byte { return job.Decision })
 }
 
 // GetReceipt serves GET /api/jobs/{id}/receipt: the signed DSSE envelope.
 func (a *API) GetReceipt(c *gin.Context) error {
-	return a.sendOfJob(c, func(job registry.Job) []byte { return job.Receipt })
+	return a.sendOfJob(c, a.svc.JobFiles, func(job registry.Job) []byte { return job.Receipt })
 }
 
 // StopJob serves POST /api/job/stop?id=ID.

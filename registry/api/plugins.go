@@ -39,7 +39,7 @@ func infoOf(v registry.Version) wire.Plugin {
 		Manifest: v.Document, ManifestSchema: v.Dialect.Names().PluginSchema,
 		Capability: kind.Capability(), Execution: kind.Execution(), Dialect: v.Dialect,
 		TreeDigest: v.Tree.String(), ManifestDigest: v.Manifest.String(), Reference: v.Repository + ":" + v.Version,
-		SizeBytes: v.Layer.Size, Files: v.Files, Warnings: []string{}, Recipe: recipe, RecipeAlias: alias,
+		Reason: v.Reason, RevokedAt: maybeStamp(v.RevokedAt), SizeBytes: v.Layer.Size, Files: v.Files, Warnings: []string{}, Recipe: recipe, RecipeAlias: alias,
 	}
 }
 
@@ -53,7 +53,7 @@ func (a *API) GetPlugin(c *gin.Context) error {
 	}
 	info := infoOf(p.Version)
 	for _, v := range p.Versions {
-		info.Versions = append(info.Versions, wire.VersionRow{Version: v.Version, Enabled: v.Enabled, CreatedAt: stamp(v.CreatedAt), Digest: v.Content.String()})
+		info.Versions = append(info.Versions, wire.VersionRow{Version: v.Version, Enabled: v.Enabled, CreatedAt: stamp(v.CreatedAt), Digest: v.Content.String(), Reason: v.Reason, RevokedAt: maybeStamp(v.RevokedAt)})
 	}
 	c.JSON(http.StatusOK, info)
 	return nil
@@ -102,11 +102,19 @@ func (a *API) PatchPlugin(c *gin.Context) error {
 		return registry.Errorf(registry.Invalid, "enabled: required field is missing (true or false)")
 	}
 	owner, name := c.Param("owner"), c.Param("name")
-	n, err := a.svc.SetEnabled(c.Request.Context(), caller(c), owner, name, in.Version, *in.Enabled)
+	answer := wire.Enabled{ID: owner + "/" + name, Enabled: *in.Enabled}
+	var err error
+	if *in.Enabled {
+		answer.Affected, err = a.svc.SetEnabled(c.Request.Context(), caller(c), owner, name, in.Version, true)
+	} else {
+		var use registry.PackUse
+		answer.Affected, use, err = a.svc.DisableVersion(c.Request.Context(), caller(c), owner, name, in.Version, in.Reason)
+		answer.Use = new(useOf(use))
+	}
 	if err != nil {
 		return err
 	}
-	c.JSON(http.StatusOK, wire.Enabled{ID: owner + "/" + name, Enabled: *in.Enabled, Affected: n})
+	c.JSON(http.StatusOK, answer)
 	return nil
 }
 

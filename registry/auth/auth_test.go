@@ -2,6 +2,7 @@ package auth
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -69,6 +70,11 @@ func TestAuthorizationTable(t *testing.T) {
 		CollectContent: {Admin: own | foreign},
 		CheckContent:   {Admin: own | foreign},
 		ManageQuotas:   {Admin: own | foreign},
+		RevokePacks:    {Admin: own | foreign},
+		ManageNodes:    {Admin: own | foreign},
+		WriteRuns:      {Admin: own | foreign, Operator: own | foreign},
+		ReadTrust:      {Admin: own | foreign, Operator: own | foreign, Auditor: own | foreign, Viewer: own | foreign},
+		ReadJobFiles:   {Admin: own | foreign, Operator: own | foreign, Auditor: own | foreign, Viewer: own | foreign},
 	}
 	if len(want) != len(Actions) {
 		t.Errorf("the test knows %d actions, the table %d", len(want), len(Actions))
@@ -88,5 +94,37 @@ func TestAuthorizationTable(t *testing.T) {
 				t.Errorf("%+v may do %s", nobody, action)
 			}
 		}
+	}
+}
+
+// TestNodes checks what a node may do, alone and with the grant for a receipt, and that nobody else has what is a node's alone.
+func TestNodes(t *testing.T) {
+	all := append([]Action{ActAsNode, ReadPinned}, Actions...)
+	launch := &Grant{Launch: &Launch{Job: "run-1", Content: map[string][]string{"a/x": {"sha256:1"}}}}
+	for _, test := range []struct {
+		what string
+		p    Principal
+		may  []Action
+	}{
+		{"a node", Principal{Account: "node/box", Role: Node}, []Action{ActAsNode, WriteRuns, ReadTrust}},
+		{"with a grant", Principal{Account: "node/box", Role: Node, Grant: launch}, []Action{ReadPinned, ReadJobFiles}},
+		{"with a grant of the token endpoint", Principal{Account: "node/box", Role: Node, Grant: &Grant{}}, nil},
+		{"an administrator with a node's grant", Principal{Account: "admin", Role: Admin, Grant: launch}, nil},
+	} {
+		for _, action := range all {
+			if got, want := test.p.Can(action), slices.Contains(test.may, action); got != want {
+				t.Errorf("%s, %s: %v, want %v", test.what, action, got, want)
+			}
+		}
+	}
+	for _, role := range append([]Role{Robot}, Roles...) {
+		for _, action := range []Action{ActAsNode, ReadPinned} {
+			if (Principal{Account: "alice", Role: role, OwnerRole: Admin}).Can(action) {
+				t.Errorf("%s may do %s", role, action)
+			}
+		}
+	}
+	if l := launch.Launch; !l.Names("a/x", "sha256:1") || l.Names("a/x", "sha256:2") || l.Names("a/y", "sha256:1") || l.Names("a/x", "") {
+		t.Error("a launch names other bytes than its own")
 	}
 }

@@ -16,6 +16,9 @@ const (
 	// Robot is what a robot account acts as: content and the states of jobs within its scopes, and never more than its owner
 	// may. No account can be given it.
 	Robot Role = "robot"
+	// Node is what the launch agent of a machine acts as: it writes records of runs, and reads the deny list and what the
+	// grant for a receipt names. No account can be given it.
+	Node Role = "node"
 )
 
 // Roles lists the roles that an account can be given, in their fixed order.
@@ -55,6 +58,27 @@ type Session struct {
 type Grant struct {
 	Scopes    []Scope
 	Catalogue bool // the list of repositories
+
+	Launch *Launch // set: the grant is good for what a receipt names, and for nothing else
+}
+
+// Launch bounds the grant for a receipt: to the bytes of its packs, named by digest, and to the files of its job.
+type Launch struct {
+	Job     string
+	Content map[string][]string // digests of manifests, configs and archives, by repository
+}
+
+// Names reports whether the grant is for the bytes with the digest in the repository.
+func (l *Launch) Names(repository, digest string) bool {
+	return slices.Contains(l.Content[repository], digest)
+}
+
+// Launching is what the receipt of a node's grant names; nil for anybody who has no such grant.
+func (p Principal) Launching() *Launch {
+	if p.Grant == nil {
+		return nil
+	}
+	return p.Grant.Launch
 }
 
 // Anonymous reports whether nobody signed in.
@@ -105,23 +129,31 @@ const (
 	CollectContent Action = "content:collect" // run garbage collections
 	CheckContent   Action = "content:check"   // fsck, the scrub, repairs
 	ManageQuotas   Action = "quotas:manage"
+	RevokePacks    Action = "packs:revoke"    // for good
+	ManageNodes    Action = "nodes:manage"    // who is a node
+	ActAsNode      Action = "node:act"        // register a key, ask for grants
+	WriteRuns      Action = "runs:write"      // records of runs; of others' jobs only a node does
+	ReadTrust      Action = "trust:read"      // the registry's key and its deny list
+	ReadJobFiles   Action = "jobs:read-files" // spec, receipt and package of a job that the caller may know of
+	ReadPinned     Action = "content:read-pinned"
 )
 
-// Actions lists every action in its fixed order.
+// Actions lists every action that an account can be allowed, in its fixed order. What only a node does is not among them.
 var Actions = []Action{
 	ReadContent, WriteContent, DeleteContent, PublishPolicy, ManagePacks, ManageAccounts, OwnTokens,
 	ReadCatalogue, ImportCatalog, SubmitJobs, ReadOwnJobs, ReadAllJobs, ManageJobs, ReportJobs, ReadAudit, AnyNamespace, ManageAccess,
-	ReadPrivate, CollectContent, CheckContent, ManageQuotas,
+	ReadPrivate, CollectContent, CheckContent, ManageQuotas, RevokePacks, ManageNodes, WriteRuns, ReadTrust, ReadJobFiles,
 }
 
 // allowed is the authorization table: role to actions. The actions of ownOnly are further bound to the principal's own
 // namespace, unless the role has AnyNamespace.
 var allowed = map[Role][]Action{
 	Admin:    Actions,
-	Operator: {ReadContent, ReadCatalogue, WriteContent, DeleteContent, OwnTokens, SubmitJobs, ReadOwnJobs, ManageAccess},
-	Auditor:  {ReadContent, ReadCatalogue, OwnTokens, ReadOwnJobs, ReadAllJobs, ReadAudit, ReadPrivate},
-	Viewer:   {ReadContent, ReadCatalogue, OwnTokens, ReadOwnJobs},
-	Robot:    {ReadContent, WriteContent, DeleteContent, AnyNamespace, ReadPrivate, ReportJobs},
+	Operator: {ReadContent, ReadCatalogue, WriteContent, DeleteContent, OwnTokens, SubmitJobs, ReadOwnJobs, ManageAccess, WriteRuns, ReadTrust, ReadJobFiles},
+	Auditor:  {ReadContent, ReadCatalogue, OwnTokens, ReadOwnJobs, ReadAllJobs, ReadAudit, ReadPrivate, ReadTrust, ReadJobFiles},
+	Viewer:   {ReadContent, ReadCatalogue, OwnTokens, ReadOwnJobs, ReadTrust, ReadJobFiles},
+	Robot:    {ReadContent, WriteContent, DeleteContent, AnyNamespace, ReadPrivate, ReportJobs, ReadTrust},
+	Node:     {ActAsNode, WriteRuns, ReadTrust},
 }
 
 // ownOnly are the actions that are bound to a namespace.
@@ -130,9 +162,15 @@ var ownOnly = []Action{WriteContent, DeleteContent, ManageAccess}
 // bearable is what a bearer token of the token endpoint may be used for at most.
 var bearable = []Action{ReadContent, WriteContent, DeleteContent, PublishPolicy, AnyNamespace, ReadPrivate}
 
+// launchable is what the grant for a receipt may be used for at most: bytes by digest and a job's files, which the use cases
+// bound further.
+var launchable = []Action{ReadPinned, ReadJobFiles}
+
 // Can reports whether the principal may do the action somewhere.
 func (p Principal) Can(a Action) bool {
 	switch {
+	case p.Launching() != nil:
+		return p.Role == Node && slices.Contains(launchable, a)
 	case p.Anonymous(), !slices.Contains(allowed[p.Role], a):
 		return false
 	case p.Role == Robot && !slices.Contains(allowed[p.OwnerRole], a):

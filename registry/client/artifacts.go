@@ -36,9 +36,15 @@ func (c *Client) repository(name string) (*remote.Repository, error) {
 		return nil, registry.Errorf(registry.NameInvalid, "%w", err)
 	}
 	repo.PlainHTTP = c.base.Scheme == "http"
+	header := http.Header{"User-Agent": {c.opt.UserAgent}, "Accept": {rule.MediaTypeDecision}}
+	if c.opt.Bearer { // nothing is asked of the token endpoint
+		header.Set("Authorization", "Bearer "+c.opt.Token)
+		repo.Client = &auth.Client{Client: c.http, Header: header}
+		return repo, nil
+	}
 	repo.Client = &auth.Client{
 		Client: c.http,
-		Header: http.Header{"User-Agent": {c.opt.UserAgent}, "Accept": {rule.MediaTypeDecision}},
+		Header: header,
 		Credential: auth.StaticCredential(c.base.Host, auth.Credential{
 			Username: c.opt.Account, Password: c.opt.Token,
 		}),

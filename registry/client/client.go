@@ -24,6 +24,7 @@ type Options struct {
 	Server    string // base address, http or https
 	Account   string // the account's name: the user of Basic on /v2
 	Token     string
+	Bearer    bool // Token is sent as it is on /v2 too, as that of a node's grant is
 	UserAgent string
 	CAs       *x509.CertPool // the authorities that its certificate may be of; nil: the system's
 	Client    string         // base path of a dialect, "sf" or "tp" with an optional "@release"; "" is the server's default
@@ -60,6 +61,13 @@ func New(opt Options) (*Client, error) {
 func (c *Client) As(account string) *Client {
 	other := *c
 	other.opt.Account = account
+	return &other
+}
+
+// WithGrant is the client that sends the token of a node's grant, everywhere.
+func (c *Client) WithGrant(token string) *Client {
+	other := *c
+	other.opt.Account, other.opt.Token, other.opt.Bearer = "", token, true
 	return &other
 }
 
@@ -114,6 +122,11 @@ func (c *Client) callJSON(ctx context.Context, method, path string, in, out any)
 
 // send makes a request; an answer that is no 2xx is an error. The caller closes the body.
 func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
+	return c.sendFor(ctx, r, 0)
+}
+
+// sendFor is send, to which an answer with the status is no error either.
+func (c *Client) sendFor(ctx context.Context, r request, status int) (*http.Response, error) {
 	u := *c.base
 	u.Path = strings.TrimRight(u.Path, "/")
 	if c.opt.Client != "" {
@@ -142,7 +155,7 @@ func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
 	if err != nil {
 		return nil, unreachable(err)
 	}
-	if res.StatusCode/100 != 2 {
+	if res.StatusCode/100 != 2 && res.StatusCode != status {
 		defer res.Body.Close()
 		return nil, AnswerError(res)
 	}

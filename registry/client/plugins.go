@@ -26,9 +26,9 @@ func (c *Client) Plugin(ctx context.Context, id, version string) (wire.Plugin, e
 	return out, err
 }
 
-// SetEnabled enables or disables a version, all when version is "".
-func (c *Client) SetEnabled(ctx context.Context, id, version string, enabled bool) (wire.Enabled, error) {
+// SetEnabled enables or disables a version, all when version is "". reason is for a disable, and may be "".
+func (c *Client) SetEnabled(ctx context.Context, id, version string, enabled bool, reason string) (wire.Enabled, error) {
 	var out wire.Enabled
-	err := c.callJSON(ctx, http.MethodPatch, "/api/plugins/"+id, wire.EnableRequest{Enabled: &enabled, Version: version}, &out)
+	err := c.callJSON(ctx, http.MethodPatch, "/api/plugins/"+id, wire.EnableRequest{Enabled: &enabled, Version: version, Reason: reason}, &out)
 	return out, err
 }

@@ -94,6 +94,16 @@ func (t *tx) LinkedBlob(repository string, d digest.Digest) (digest.Descriptor, 
 	}, `SELECT media_type, size FROM repository_blobs WHERE repository = $1 AND digest = $2`, repository, d.String())
 }
 
+// HeldBlob implements registry.ContentTx.
+func (t *tx) HeldBlob(repository string, d digest.Digest) (registry.HeldBlob, error) {
+	return one(t, noBlob(repository, d), func(r row) (b registry.HeldBlob, err error) {
+		b.Digest = d
+		err = r.Scan(&b.MediaType, &b.Size, &b.Revoked, &b.Reason)
+		return b, err
+	}, `SELECT b.media_type, b.size, COALESCE(v.pack || '@' || v.version, ''), COALESCE(v.reason, '') FROM repository_blobs b
+		LEFT JOIN revocations v ON v.repository = b.repository AND v.layer = b.digest WHERE b.repository = $1 AND b.digest = $2 LIMIT 1`, repository, d.String())
+}
+
 // UnlinkBlob implements registry.ContentTx.
 func (t *tx) UnlinkBlob(repository string, d digest.Digest) error {
 	return t.change(noBlob(repository, d), `DELETE FROM repository_blobs WHERE repository = $1 AND digest = $2`, repository, d.String())

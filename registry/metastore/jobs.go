@@ -24,12 +24,15 @@ func scanJob(r row) (j registry.Job, err error) {
 // InsertJob implements registry.JobTx. Errors besides Conflict: ErrNotFound when the account does not exist.
 func (t *tx) InsertJob(j registry.Job) error {
 	err := t.insert(conflict("job %.100q, or a job of account %.100q with the key %.100q, exists already", j.ID, j.Account, j.Key),
-		`INSERT INTO jobs (`+jobColumns+`) VALUES
-		($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19) ON CONFLICT DO NOTHING`,
+		`INSERT INTO jobs (`+jobColumns+`, indexed) VALUES
+		($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, 1) ON CONFLICT DO NOTHING`,
 		j.ID, j.Account, string(j.Dialect), j.Exp, j.Name, j.Project, string(j.Status), j.GPUs, j.Spec, j.SpecDigest.String(),
 		j.Package.MediaType, j.Package.Digest.String(), j.Package.Size, []byte(j.Meta), []byte(j.Decision), j.Receipt, j.Key,
 		micros(j.SubmittedAt), micros(j.LeaseUntil))
-	return t.named(err, noAccount(j.Account))
+	if err = t.named(err, noAccount(j.Account)); err != nil {
+		return err
+	}
+	return t.insertJobPacks(j)
 }
 
 func noJob(id string) *registry.Error {
@@ -69,7 +72,12 @@ func (t *tx) FindJobs(f registry.JobFilter) ([]registry.Job, error) {
 
 // SetJobStatus implements registry.JobTx.
 func (t *tx) SetJobStatus(id string, s registry.JobStatus, leaseUntil time.Time) error {
-	return t.change(noJob(id), `UPDATE jobs SET status = $2, lease_until = $3 WHERE id = $1`, id, string(s), micros(leaseUntil))
+	err := t.change(noJob(id), `UPDATE jobs SET status = $2, lease_until = $3 WHERE id = $1`, id, string(s), micros(leaseUntil))
+	if err != nil || !s.Ended() {
+		return err
+	}
+	_, err = t.exec(`UPDATE job_packs SET open = 0 WHERE job = $1 AND open = 1`, id)
+	return err
 }
 
 // Leased implements registry.JobTx. A lease runs until, and not at, its LeaseUntil.

@@ -8,7 +8,7 @@ import (
 const (
 	versionHead = `repository, version, key, owner, pack_name, dialect, kind, manifest, content, tree,
 	layer_media_type, layer_digest, layer_size, config_media_type, config_digest, config_size, `
-	versionTail    = `, enabled, created_by, created_at, files, bytes`
+	versionTail    = `, enabled, created_by, created_at, files, bytes, reason, revoked_at`
 	versionColumns = versionHead + `summary, document, catalogue` + versionTail
 	// briefColumns leave out what can be large, for lists.
 	briefColumns = versionHead + `'', NULL, NULL` + versionTail
@@ -26,7 +26,7 @@ func scanVersionRow(r row) (v versionRow, err error) {
 		&v.Layer.MediaType, digestColumn{&v.Layer.Digest}, &v.Layer.Size,
 		&v.Config.MediaType, digestColumn{&v.Config.Digest}, &v.Config.Size,
 		&v.Summary, (*[]byte)(&v.Document), (*[]byte)(&v.Catalogue), &v.Enabled, &v.CreatedBy, timeColumn{&v.CreatedAt},
-		&v.Files, &v.Bytes, &v.seq)
+		&v.Files, &v.Bytes, &v.Reason, timeColumn{&v.RevokedAt}, &v.seq)
 	return v, err
 }
 
@@ -43,11 +43,11 @@ func (t *tx) InsertVersion(v registry.Version) error {
 		return err
 	}
 	_, err = t.exec(`INSERT INTO versions (`+versionColumns+`, seq) VALUES
-		($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25)`,
+		($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27)`,
 		v.Repository, v.Version, v.Key, v.Owner, v.PackName, string(v.Dialect), v.Kind,
 		v.Manifest.String(), v.Content.String(), v.Tree.String(),
 		v.Layer.MediaType, v.Layer.Digest.String(), v.Layer.Size, v.Config.MediaType, v.Config.Digest.String(), v.Config.Size,
-		v.Summary, []byte(v.Document), []byte(v.Catalogue), v.Enabled, v.CreatedBy, micros(v.CreatedAt), v.Files, v.Bytes, seq)
+		v.Summary, []byte(v.Document), []byte(v.Catalogue), v.Enabled, v.CreatedBy, micros(v.CreatedAt), v.Files, v.Bytes, v.Reason, micros(v.RevokedAt), seq)
 	return t.named(err, noRepository(v.Repository))
 }
 
@@ -99,8 +99,9 @@ func (t *tx) AllVersions(yield func(registry.Version) error) error {
 }
 
 // SetEnabled implements registry.PackTx.
-func (t *tx) SetEnabled(repository, version string, enabled bool) (int, error) {
-	n, err := t.exec(`UPDATE versions SET enabled = $3 WHERE repository = $1 AND (version = $2 OR $2 = '')`, repository, version, enabled)
+func (t *tx) SetEnabled(repository, version string, enabled bool, reason string) (int, error) {
+	n, err := t.exec(`UPDATE versions SET enabled = $3, reason = $4 WHERE repository = $1 AND (version = $2 OR $2 = '') AND revoked_at = 0`,
+		repository, version, enabled, reason)
 	return int(n), err
 }
 

@@ -7,6 +7,7 @@ import "strings"
 var contentTables = map[string]bool{
 	"audit": true, "small_blobs": true, "closed_uploads": true, "tags": true, "manifests": true, "manifest_references": true,
 	"repository_blobs": true, "condemned": true, "signin_failures": true, "jobs": true, "handovers": true, "package_uploads": true, "previews": true, "device_codes": true, "authorization_codes": true,
+	"runs": true, "run_packs": true, "run_digests": true, "job_packs": true,
 	"suite_versions": true, "suite_files": true, "environment_runners": true,
 }
 

@@ -104,6 +104,7 @@ type Limits struct {
 	PreviewTTL   time.Duration `yaml:"preview_ttl" doc:"how long a tuneplane preview may be committed"`
 	LeaseTTL     time.Duration `yaml:"lease_ttl" doc:"how long a job's GPUs count against its account's quota without a sign of life"`
 	ReceiptTTL   time.Duration `yaml:"receipt_ttl" doc:"how long a receipt may launch"`
+	DenyListTTL  time.Duration `yaml:"denylist_ttl" doc:"how long a deny list, once signed, proves that nothing else was revoked"`
 
 	Connections   int           `yaml:"connections" doc:"open connections; beyond it a few more are let in, for health checks and to be told 429"`
 	Requests      int           `yaml:"requests" doc:"small requests of one caller (an account with its robots, else a network address) at a time; beyond it 429"`
@@ -126,7 +127,7 @@ func defaults() Config {
 		Collection: Collection{Every: set.Collection.Every, Grace: set.Collection.Grace},
 		Scrub:      Scrub{Every: set.Scrub.Every, Rate: set.Scrub.Rate},
 		Limits: Limits{
-			MaxBlobBytes: set.MaxBlob, UploadTTL: set.UploadTTL, PreviewTTL: set.PreviewTTL, LeaseTTL: set.LeaseTTL, ReceiptTTL: set.ReceiptTTL,
+			MaxBlobBytes: set.MaxBlob, UploadTTL: set.UploadTTL, PreviewTTL: set.PreviewTTL, LeaseTTL: set.LeaseTTL, ReceiptTTL: set.ReceiptTTL, DenyListTTL: set.DenyListTTL,
 			Connections: 4096, Requests: 256, Transfers: 128,
 			HeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute, Database: 10 * time.Second, Store: 15 * time.Second,
 		},

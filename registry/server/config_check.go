@@ -12,6 +12,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/gatehouse-registry/gatehouse/admission/rule"
 	"github.com/gatehouse-registry/gatehouse/registry"
@@ -56,7 +57,10 @@ func (c Config) settings() (registry.Settings, error) {
 	k.handover()
 	c, set := k.c, registry.DefaultSettings()
 	set.MaxBlob, set.UploadTTL, set.PreviewTTL = c.Limits.MaxBlobBytes, c.Limits.UploadTTL, c.Limits.PreviewTTL
-	set.LeaseTTL, set.ReceiptTTL = c.Limits.LeaseTTL, c.Limits.ReceiptTTL
+	set.LeaseTTL, set.ReceiptTTL, set.DenyListTTL = c.Limits.LeaseTTL, c.Limits.ReceiptTTL, c.Limits.DenyListTTL
+	if ttl := c.Limits.DenyListTTL; ttl > 0 && ttl < time.Minute {
+		k.fault("limits.denylist_ttl", "%s: a list that lives less than a minute is over before it is read", ttl)
+	}
 	set.ImageHosts, set.Profiles = c.ImageHosts, slices.Clone(c.Profiles)
 	set.PinImages, set.Hubs, set.PinHubs = c.RequireImageDigest, k.hubs(), c.RequireHubCommit
 	set.RefuseUnchecked = k.resolver()
@@ -105,7 +109,7 @@ func ruleIDs(names []string) []rule.ID {
 
 // needed are the numbers that can't be 0: nothing would work.
 var needed = []string{
-	"drain_timeout", "limits.max_blob_bytes", "limits.upload_ttl", "limits.preview_ttl", "limits.lease_ttl", "limits.receipt_ttl",
+	"drain_timeout", "limits.max_blob_bytes", "limits.upload_ttl", "limits.preview_ttl", "limits.lease_ttl", "limits.receipt_ttl", "limits.denylist_ttl",
 	"sessions.idle", "sessions.life", "limits.connections", "limits.requests", "limits.transfers", "limits.header_timeout", "limits.idle_timeout",
 }
 

@@ -139,6 +139,9 @@ var open = map[string]bool{
 	api.SuiteUploads: true, "/api/env-runners/:id/heartbeat": true, // a ticket, or a runner's own credential, is all that they look at
 }
 
+// launchRoutes lists where the token of a node's grant is taken, beside /v2: for the files of its job.
+var launchRoutes = map[string]bool{"/api/jobs/:id/spec": true, "/api/jobs/:id/receipt": true, "/api/jobs/:id/package": true}
+
 // authenticate puts the principal into the request's context. A credential that is not valid is refused at once. Having
 // none is refused too, on every route that open does not list, so that no handler can forget to ask. What counts is the
 // route that serves the request, not how its path is spelled.
@@ -149,8 +152,8 @@ func authenticate(svc *registry.Service, failed *failedSignIns, answer answerFun
 			return
 		}
 		p, err := principal(c.Request.Context(), svc, c.Request)
-		if err == nil && p.Grant != nil && route != protocolRoute {
-			err = registry.Errorf(registry.Unauthorized, "a bearer token of the token endpoint is for /v2 only: send a token (sf login)")
+		if err == nil && p.Grant != nil && route != protocolRoute && !(p.Launching() != nil && launchRoutes[route]) {
+			err = registry.Errorf(registry.Unauthorized, "a bearer token of the token endpoint, or of a node's grant, is for /v2 only: send a token (sf login)")
 		}
 		if err != nil {
 			err = failed.refuseSignIn(svc, c.Request, err)

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/gatehouse-registry/gatehouse/admission/rule"
+	"github.com/gatehouse-registry/gatehouse/registry"
 )
 
 // metrics are what /metrics shows. Labels have few values, all of them ours: classes, statuses, names of limits, of rules and
@@ -33,6 +34,8 @@ type metrics struct {
 	decisions  *prometheus.CounterVec // by gate, outcome
 	violations *prometheus.CounterVec // by gate, rule
 	audited    *prometheus.CounterVec // by gate, rule
+
+	launches *prometheus.CounterVec // by event, code
 
 	storeSeconds    *prometheus.HistogramVec // by backend, operation
 	storeErrors     *prometheus.CounterVec   // by backend, operation
@@ -66,6 +69,7 @@ func newMetrics(version string) *metrics {
 		decisions:       counters("decisions_total", "Decisions of the gates.", "gate", "outcome"),
 		violations:      counters("violations_total", "Rules that refused something.", "gate", "rule"),
 		audited:         counters("audited_total", "Rules in audit mode that would have refused something.", "gate", "rule"),
+		launches:        counters("launches_total", "Statements about runs by their state, grants of nodes, and what nodes were refused; with the code of what failed.", "event", "code"),
 		storeSeconds:    histograms("store_seconds", "Time of an operation of the store of bytes, streaming included.", "backend", "operation"),
 		storeErrors:     counters("store_errors_total", "Operations of the store of bytes that failed through its fault.", "backend", "operation"),
 		databaseSeconds: histograms("database_seconds", "Time of a transaction, waiting included.", "operation"),
@@ -80,7 +84,7 @@ func newMetrics(version string) *metrics {
 	info := prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "gatehouse", Name: "build_info", Help: "Always 1.",
 		ConstLabels: prometheus.Labels{"version": version}})
 	info.Set(1)
-	m.registry.MustRegister(m.requests, m.seconds, m.received, m.sent, m.inFlight, m.limited, m.certificate, m.decisions, m.violations, m.audited,
+	m.registry.MustRegister(m.requests, m.seconds, m.received, m.sent, m.inFlight, m.limited, m.certificate, m.decisions, m.violations, m.audited, m.launches,
 		m.storeSeconds, m.storeErrors, m.databaseSeconds, m.databaseErrors, m.tasks, info,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
@@ -106,6 +110,15 @@ func (m *metrics) answered(c class, code int, received, sent int64, took time.Du
 	of.seconds.Observe(took.Seconds())
 	of.received.Add(float64(received))
 	of.sent.Add(float64(sent))
+}
+
+// told counts what nodes, and who launches jobs, did or were refused.
+func (m *metrics) told(e registry.Event, err error) {
+	code := "ok"
+	if err != nil {
+		code = string(registry.CodeOf(err))
+	}
+	m.launches.WithLabelValues(string(e), code).Inc()
 }
 
 // decided counts a gate's decision.

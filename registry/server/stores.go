@@ -45,7 +45,7 @@ func (s *Server) openStores(ctx context.Context, set registry.Settings, change f
 	if set.RegistryID, err = registry.Identity(ctx, meta); err != nil {
 		return err
 	}
-	deps := registry.Deps{Blobs: blobs, Meta: meta, Ledger: ledger, Signer: keys, Log: s.log, Decided: s.metrics.decided, Alone: !s.config.postgres(), Source: client.OpenSource}
+	deps := registry.Deps{Blobs: blobs, Meta: meta, Ledger: ledger, Signer: keys, Log: s.log, Decided: s.metrics.decided, Told: s.metrics.told, Alone: !s.config.postgres(), Source: client.OpenSource}
 	if deps.Workloads, err = s.config.workloads(); err != nil {
 		return err
 	}

@@ -1,6 +1,6 @@
-// Package trust holds a registry's signing key and signs receipts with it (design.md 3.2). The key is ed25519, made
+// Package trust holds a registry's signing key and signs receipts and deny lists with it (design.md 3.2). The key is ed25519, made
 // when a registry starts for the first time, and never leaves its file. What it signs is read by
-// admission/receipt, which needs neither this package nor a network.
+// admission/receipt and admission/denylist, which need neither this package nor a network.
 package trust
 
 import (
@@ -20,6 +20,7 @@ import (
 	"github.com/sigstore/sigstore/pkg/signature"
 	sigstoredsse "github.com/sigstore/sigstore/pkg/signature/dsse"
 
+	"github.com/gatehouse-registry/gatehouse/admission/denylist"
 	"github.com/gatehouse-registry/gatehouse/admission/receipt"
 	"github.com/gatehouse-registry/gatehouse/internal/durable"
 )
@@ -33,7 +34,7 @@ const (
 	maxKeyFile = 4096
 )
 
-// Keyring signs receipts. It is safe for concurrent use.
+// Keyring signs receipts and deny lists. It is safe for concurrent use.
 type Keyring struct {
 	public ed25519.PublicKey
 	id     string
@@ -94,9 +95,22 @@ func (k *Keyring) SignReceipt(r receipt.Receipt) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	env, err := k.signer.SignPayload(context.Background(), receipt.PayloadType, payload)
+	return k.sign(receipt.PayloadType, payload)
+}
+
+// SignDenyList puts a list of revoked versions into a signed DSSE envelope, as JSON. It fails for a list whose Check does.
+func (k *Keyring) SignDenyList(l denylist.List) ([]byte, error) {
+	payload, err := l.Encode()
 	if err != nil {
-		return nil, fmt.Errorf("sign receipt: %w", err)
+		return nil, err
+	}
+	return k.sign(denylist.PayloadType, payload)
+}
+
+func (k *Keyring) sign(payloadType string, payload []byte) ([]byte, error) {
+	env, err := k.signer.SignPayload(context.Background(), payloadType, payload)
+	if err != nil {
+		return nil, fmt.Errorf("sign %s: %w", payloadType, err)
 	}
 	return json.Marshal(env)
 }

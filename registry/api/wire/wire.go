@@ -31,8 +31,10 @@ type PluginList struct {
 type VersionRow struct {
 	Version   string `json:"version"`
 	Enabled   bool   `json:"enabled"`
-	CreatedAt string `json:"created_at"` // RFC 3339
-	Digest    string `json:"digest"`     // content
+	CreatedAt string `json:"created_at"`           // RFC 3339
+	Digest    string `json:"digest"`               // content
+	Reason    string `json:"reason,omitempty"`     // why it is disabled or revoked
+	RevokedAt string `json:"revoked_at,omitempty"` // RFC 3339; absent when it is not
 }
 
 // Plugin is the answer about one version (wire.md 4.2), with what is ours beside it.
@@ -57,6 +59,8 @@ type Plugin struct {
 	SizeBytes      int64           `json:"size_bytes"`
 	Files          int             `json:"files"`
 	Warnings       []string        `json:"warnings"`               // of the publish that this answers
+	Reason         string          `json:"reason,omitempty"`       // why it is disabled or revoked
+	RevokedAt      string          `json:"revoked_at,omitempty"`   // RFC 3339; absent when it is not
 	Recipe         string          `json:"recipe,omitempty"`       // the id of a recipe pack's recipe, as jobs name it
 	RecipeAlias    string          `json:"recipe_alias,omitempty"` // the other spelling, with the owner
 }
@@ -65,6 +69,7 @@ type Plugin struct {
 type EnableRequest struct {
 	Enabled *bool  `json:"enabled"`
 	Version string `json:"version,omitempty"` // "" means all
+	Reason  string `json:"reason,omitempty"`  // why, for a disable
 }
 
 // Enabled answers it.
@@ -72,6 +77,8 @@ type Enabled struct {
 	ID       string `json:"id"`
 	Enabled  bool   `json:"enabled"`
 	Affected int    `json:"versions_affected"`
+	// What uses the versions that were disabled; it goes on. Absent after an enable.
+	Use *PackUse `json:"use,omitempty"`
 }
 
 // User is an account as the clients' admin verbs read it (wire.md 7).

@@ -31,6 +31,8 @@ const (
 	Session        Use = "session"         // sent with requests: all that the session's account may do
 	SessionRefresh Use = "session-refresh" // for new tokens of a session
 	Browser        Use = "browser"         // the cookie of the pages, and good for nothing else
+
+	Launch Use = "launch" // sent with requests: what the receipt of a job names
 )
 
 // Claims are what a token says.
@@ -41,6 +43,7 @@ type Claims struct {
 	Scopes     []auth.Scope `json:"scopes,omitempty"`
 	Catalogue  bool         `json:"catalogue,omitempty"`
 	Generation int64        `json:"generation,omitempty"` // of a session's refresh token
+	Job        string       `json:"job,omitempty"`        // whose receipt a Launch token is for
 	Expires    time.Time    `json:"-"`                    // set by Verify
 }
 

@@ -117,7 +117,7 @@ func testEnable(t *testing.T, s registry.MetaStore) {
 	set := func(repository, v string, enabled bool, rows int) {
 		t.Helper()
 		update(t, s, func(tx registry.Tx) error {
-			n, err := tx.SetEnabled(repository, v, enabled)
+			n, err := tx.SetEnabled(repository, v, enabled, "")
 			if n != rows {
 				t.Errorf("SetEnabled(%q, %q): got %d rows, want %d", repository, v, n, rows)
 			}
