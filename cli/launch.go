@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -192,4 +194,16 @@ func (f launchFailure) Error() string {
 		}
 	}
 	return "refused: " + strings.Join(all, "; ")
+}
+
+// launchMemory is the heap of a launch from which on garbage is collected.
+const launchMemory = 64 << 20
+
+// collectLate has garbage collected when it is worth it: a launch with a warm cache makes a few megabytes in all. What the
+// environment says of collections counts.
+func collectLate() {
+	if os.Getenv("GOGC") == "" && os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetGCPercent(-1)
+		debug.SetMemoryLimit(launchMemory)
+	}
 }

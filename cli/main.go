@@ -27,6 +27,9 @@ func Main(args, environ []string, in io.Reader, out, errOut io.Writer) int {
 	if handled, code := launchverify.Stage(args); handled {
 		return code
 	}
+	if len(args) > 0 && args[0] == "launch" {
+		collectLate()
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	env := newEnv(environ, in, out, errOut)
@@ -43,7 +46,8 @@ func Main(args, environ []string, in io.Reader, out, errOut io.Writer) int {
 // rootOptions are the flags that every command has.
 type rootOptions struct{ json bool }
 
-// newRoot builds the command tree, for the server without its other verbs: those are a part of how long it takes to start.
+// newRoot builds the command tree, for the server and for launches without the other verbs: those are a part of how long it
+// takes to start.
 func newRoot(env *Env, args []string) (*cobra.Command, *rootOptions) {
 	opt := &rootOptions{}
 	root := &cobra.Command{
@@ -60,8 +64,8 @@ those bytes. The same binary is the server (sf serve), the client, and the launc
 	root.PersistentFlags().BoolVar(&opt.json, "json", false, "print the result as JSON")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	a := app{env: env, opt: opt}
-	if len(args) > 0 && args[0] == "serve" {
-		root.AddCommand(a.serve())
+	if alone := map[string]func() *cobra.Command{"serve": a.serve, "launch": a.launch}; len(args) > 0 && alone[args[0]] != nil {
+		root.AddCommand(alone[args[0]]())
 		finish(root)
 		return root, opt
 	}
