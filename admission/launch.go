@@ -48,6 +48,7 @@ const (
 	InjectedPresent                         // a folder, listed
 	InjectedLink                            // a symbolic link
 	InjectedUnreadable                      // a folder that can't be read, or beyond the limits
+	InjectedUnseen                          // nobody looked: the job directory is made of our own copies
 )
 
 // Injected is a pack as it lies in the job directory.

@@ -21,16 +21,14 @@ import (
 // launchFlags are the flags of a launch.
 type launchFlags struct {
 	receiptFlags
+	rootFlags
 	recordFlags
 	denyListFlags
 	jobSpec, core, cache, record string
-	allow, bind, keepEnv, warn   []string
+	keepEnv, warn                []string
 	verifyOnly                   bool
 	grace                        time.Duration
 }
-
-// privateCopy is the one thing that --allow allows.
-const privateCopy = string(launchverify.ModePrivateCopy)
 
 // tokenVariable is not passed on to a job: its plugins are others' code.
 const tokenVariable = "GATEHOUSE_TOKEN"
@@ -53,6 +51,10 @@ It is verified with the keys of --trust FILE, which sf admin key show prints; th
 registry changes its key the file holds the old and the new one. --receipt-from-server asks the registry that one is signed
 in at for the receipt of --job ID, over https, and without --trust for its keys: what that proves, the connection proves.
 
+With --from-package the job's directory is made of the job package that the receipt pins: of the user's job directory
+it has the folder of the outputs alone (*_OUT_DIR, else EXPERIMENT/outputs), and the rest can't be written to. Plugins and
+recipe packs need not lie there, and without --jobspec the spec is the one that the receipt pins.
+
 Where the node allows no namespaces the launch is refused, unless --allow private-copy accepts a copy that keeps out
 accidents and other users only. --record FILE says afterwards what was checked, under which protection, and what ran.
 
@@ -66,10 +68,9 @@ know.`,
 	flags.SetInterspersed(false) // what follows the command is the command's
 	flags.StringVar(&f.jobSpec, "jobspec", "", "the spec in its job directory: JOB/.starforge/jobspec.json or JOB/.tuneplane/jobspec.json")
 	f.receiptFlags.add(flags)
+	f.rootFlags.add(flags)
 	f.recordFlags.add(flags)
 	f.denyListFlags.add(flags)
-	flags.StringSliceVar(&f.allow, "allow", nil, "private-copy: launch where the node has no namespaces")
-	flags.StringSliceVar(&f.bind, "bind", nil, "a further name at the top of the job directory that the job may see")
 	flags.StringSliceVar(&f.keepEnv, "keep-env", nil, "a variable to pass on although it steers what is loaded")
 	flags.StringVar(&f.core, "core-version", "", "the version of the client that the command runs (default the spec's provenance)")
 	flags.StringVar(&f.cache, "cache", "", "the node's cache (default $GATEHOUSE_CACHE)")
@@ -123,19 +124,16 @@ func (a app) runLaunch(ctx context.Context, f launchFlags, command []string) err
 // launchOptions turns flags and environment into options.
 func (a app) launchOptions(f launchFlags, command []string) (launchverify.Options, error) {
 	o := launchverify.Options{
-		JobSpec: f.jobSpec, Command: command, CheckOnly: f.verifyOnly, Grace: f.grace, KeepEnv: f.keepEnv, Binds: f.bind, CoreVersion: f.core, Fetcher: &fetcher{app: a},
+		JobSpec: f.jobSpec, Command: command, CheckOnly: f.verifyOnly, Grace: f.grace, KeepEnv: f.keepEnv, CoreVersion: f.core, Fetcher: &fetcher{app: a},
 	}
-	if f.jobSpec == "" {
+	if err := f.root(&o); err != nil {
+		return o, err
+	}
+	if f.jobSpec == "" && !o.FromPackage {
 		return o, usagef("--jobspec is required: the spec in its job directory")
 	}
 	if f.grace <= 0 {
 		return o, usagef("--grace: %v is no time", f.grace)
-	}
-	for _, what := range f.allow {
-		if what != privateCopy {
-			return o, usagef("--allow: %.40q is not %s", what, privateCopy)
-		}
-		o.AllowPrivateCopy = true
 	}
 	opt, err := checkFlags{warn: f.warn}.options()
 	if err != nil {

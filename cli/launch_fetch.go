@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -52,6 +53,38 @@ func (f *fetcher) Fetch(ctx context.Context, pin receipt.Pin) (io.ReadCloser, er
 	}
 	bar := f.app.env.transfer(pin.String(), got.Artifact.Layer.Size)
 	return followed{bar.reader(blob), blob, bar}, nil
+}
+
+// FetchSpec opens the stored spec of a receipt's job.
+func (f *fetcher) FetchSpec(ctx context.Context, r *receipt.Receipt) (io.ReadCloser, error) {
+	c, err := f.openJob(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	spec, err := c.JobSpec(ctx, r.Job)
+	return io.NopCloser(bytes.NewReader(spec)), notFound(err)
+}
+
+// FetchPackage opens the package of a receipt's job.
+func (f *fetcher) FetchPackage(ctx context.Context, r *receipt.Receipt) (io.ReadCloser, error) {
+	c, err := f.openJob(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	blob, size, err := c.JobPackage(ctx, r.Job)
+	if err != nil {
+		return nil, notFound(err)
+	}
+	bar := f.app.env.transfer("package of "+r.Job, size)
+	return followed{bar.reader(blob), blob, bar}, nil
+}
+
+// openJob is open for what belongs to a job, whose id goes into an address.
+func (f *fetcher) openJob(ctx context.Context, r *receipt.Receipt) (*client.Client, error) {
+	if !jobForm.MatchString(r.Job) {
+		return nil, fmt.Errorf("the receipt is of job %.200q, which is no job's id", r.Job)
+	}
+	return f.open(ctx)
 }
 
 // notFound marks what the registry does not have, as launchverify wants it.

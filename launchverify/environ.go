@@ -27,7 +27,7 @@ var pythonSwitches = []string{"PYTHONDONTWRITEBYTECODE", "PYTHONNOUSERSITE"}
 
 // jobEnvironment derives the command's environment. Of the steering variables and of Python's switches those that keep
 // names stay as they are; where the job's directory is can't be kept. root is where the job sees that
-// directory; outputs is the default of the output directory, which would otherwise lie in the root.
+// directory; outputs is where its outputs go.
 func jobEnvironment(env []string, d dialect.Dialect, root, outputs string, keep []string) environment {
 	prefix := d.Names().EnvPrefix
 	drop := slices.Clone(steering)
@@ -37,11 +37,7 @@ func jobEnvironment(env []string, d dialect.Dialect, root, outputs string, keep 
 		}
 	}
 	e := environment{set: []string{prefix + "WORK_DIR=" + root, "PWD=" + root}}
-	out, _ := lookup(env, prefix+"OUT_DIR")
-	if abs, err := filepath.Abs(out); out != "" && err == nil {
-		outputs = abs // the job has another current directory than we do
-	}
-	if out != outputs {
+	if out, _ := lookup(env, prefix+"OUT_DIR"); out != outputs {
 		e.set = append(e.set, prefix+"OUT_DIR="+outputs)
 	}
 	for _, name := range pythonSwitches {
@@ -75,7 +71,12 @@ func lookup(env []string, name string) (string, bool) {
 	return "", false
 }
 
-// outputsOf is where the launchers put outputs when nobody says where: <exp>/outputs in the job directory.
-func outputsOf(jobDir, exp string) string {
-	return filepath.Join(jobDir, filepath.FromSlash(exp), "outputs")
+// outputs is where the job's outputs go: where its environment says, else <exp>/outputs in the job directory, where the
+// launchers put them when nobody says. It is absolute: the job has another current directory than we do.
+func (l *launch) outputs() string {
+	out, _ := lookup(l.o.Env, l.job.names().EnvPrefix+"OUT_DIR")
+	if abs, err := filepath.Abs(out); out != "" && err == nil {
+		return abs
+	}
+	return filepath.Join(l.job.dir, filepath.FromSlash(l.job.spec.Source.Exp), "outputs")
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/gatehouse-registry/gatehouse/admission/dialect"
+	"github.com/gatehouse-registry/gatehouse/admission/jobspec"
 )
 
 // What steers where code comes from is taken out, however often it is there; where the job is and where it writes is
@@ -38,7 +39,7 @@ func TestJobEnvironment(t *testing.T) {
 		{"a relative output directory", []string{"FORGE_OUT_DIR=out"}, dialect.Forge, nil,
 			[]string{"FORGE_WORK_DIR=/r", "PWD=/r", "FORGE_OUT_DIR=" + filepath.Join(here, "out"), "PYTHONDONTWRITEBYTECODE=1", "PYTHONNOUSERSITE=1"}, nil},
 	} {
-		got := jobEnvironment(c.env, c.d, "/r", outputsOf("/job", "e"), c.keep)
+		got := jobEnvironment(c.env, c.d, "/r", outputsOf(t, c.env, c.d), c.keep)
 		if diff := cmp.Diff(c.vars, got.vars); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", c.name, diff)
 		}
@@ -46,4 +47,12 @@ func TestJobEnvironment(t *testing.T) {
 			t.Errorf("%s, removed (-want +got)\n%s", c.name, diff)
 		}
 	}
+}
+
+// outputsOf is where the job in /job with the experiment e has its outputs.
+func outputsOf(t *testing.T, env []string, d dialect.Dialect) string {
+	t.Helper()
+	l := launch{o: Options{Env: env}, job: &job{dir: "/job", dialect: d, spec: &jobspec.Spec{}}}
+	l.job.spec.Source.Exp = "e"
+	return l.outputs()
 }

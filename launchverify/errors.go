@@ -94,7 +94,7 @@ func ExitCode(record Record, err error) int {
 }
 
 // A breach of these families means that bytes or a signature are not what they claim to be.
-var unverified = []string{"launch.receipt.", "launch.digest.", "launch.denylist."}
+var unverified = []string{"launch.receipt.", "launch.digest.", "launch.package.digest", "launch.denylist."}
 
 func exitOfDecision(d rule.Decision) int {
 	for _, v := range d.Violations {

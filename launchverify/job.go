@@ -64,8 +64,14 @@ func openJob(path string, who identity, policy rule.Policy) (*job, error) {
 	case err != nil:
 		return nil, refusal("launch.spec.file", j.subject(), "%v", err)
 	}
-	j.spec, j.report = jobspec.Parse(j.bytes, jobspec.Options{Dialect: d, Policy: policy, File: filepath.Join(j.names().SpecDir, specName)})
+	j.parse(j.bytes, policy)
 	return j, nil
+}
+
+// parse takes text as the job's spec.
+func (j *job) parse(text []byte, policy rule.Policy) {
+	j.bytes = text
+	j.spec, j.report = jobspec.Parse(text, jobspec.Options{Dialect: j.dialect, Policy: policy, File: filepath.Join(j.names().SpecDir, specName)})
 }
 
 // readRegular reads a regular file of at most max bytes, once. A last element that is a symbolic link is refused, and

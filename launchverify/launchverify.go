@@ -20,6 +20,8 @@
 package launchverify
 
 import (
+	"context"
+	"io"
 	"os"
 	"time"
 
@@ -28,7 +30,7 @@ import (
 	"github.com/gatehouse-registry/gatehouse/launchverify/nodecache"
 )
 
-// Options say what to launch and how. JobSpec, Command, CacheDir and Fetcher are required.
+// Options say what to launch and how. JobSpec (but for FromPackage), Command, CacheDir and Fetcher are required.
 type Options struct {
 	// JobSpec is the path of the spec in its job directory: JOB/.starforge/jobspec.json or
 	// JOB/.tuneplane/jobspec.json. The folder says which dialect it is read in.
@@ -44,6 +46,12 @@ type Options struct {
 	Trust receipt.TrustSet
 	// Audience is the registry's id that the receipt must name; "" takes the trust set's.
 	Audience string
+
+	// FromPackage makes the job's directory of the job package that the receipt pins: of the user's own it has the folder
+	// of the outputs alone. Then JobSpec may be "": the spec is the one that the receipt pins, and the current directory
+	// stands for the job's. Package is the file that holds the package; "" takes it from the cache, or from the Fetcher.
+	FromPackage bool
+	Package     string
 
 	Command []string // the launcher and its arguments; a relative path is taken from the current directory
 	Env     []string // the job's environment; nil is the agent's own
@@ -102,4 +110,8 @@ type User struct {
 // safe for concurrent use.
 type Fetcher interface {
 	nodecache.Source
+	// FetchSpec and FetchPackage open the stored spec and the job package of the job that a receipt is of. What they give
+	// is verified by the digests that the receipt pins.
+	FetchSpec(ctx context.Context, r *receipt.Receipt) (io.ReadCloser, error)
+	FetchPackage(ctx context.Context, r *receipt.Receipt) (io.ReadCloser, error)
 }

@@ -65,12 +65,30 @@ type shelf struct {
 	t        *testing.T
 	pins     map[string]receipt.Pin // by id@version
 	archives map[digest.Digest][]byte
+	blobs    map[digest.Digest][]byte // specs and job packages
 	fetched  int
 	down     bool
 }
 
 func newShelf(t *testing.T) *shelf {
-	return &shelf{t: t, pins: map[string]receipt.Pin{}, archives: map[digest.Digest][]byte{}}
+	return &shelf{t: t, pins: map[string]receipt.Pin{}, archives: map[digest.Digest][]byte{}, blobs: map[digest.Digest][]byte{}}
+}
+
+func (s *shelf) FetchSpec(_ context.Context, r *receipt.Receipt) (io.ReadCloser, error) {
+	return s.blob(r.SpecBytes)
+}
+
+func (s *shelf) FetchPackage(_ context.Context, r *receipt.Receipt) (io.ReadCloser, error) {
+	return s.blob(r.JobPackage)
+}
+
+func (s *shelf) blob(d digest.Digest) (io.ReadCloser, error) {
+	b, ok := s.blobs[d]
+	if s.down || !ok {
+		return nil, fmt.Errorf("%s: %w", d, ErrNotFound)
+	}
+	s.fetched++
+	return io.NopCloser(bytes.NewReader(b)), nil
 }
 
 func (s *shelf) Fetch(_ context.Context, pin receipt.Pin) (io.ReadCloser, error) {
@@ -256,10 +274,17 @@ func (r *rig) sign(recipes ...receipt.Pin) {
 	} else if err != nil {
 		r.t.Fatal(err)
 	}
+	rc := r.receiptOf(src)
+	rc.Recipes = recipes
+	r.signed(rc)
+}
+
+// receiptOf is the receipt of a spec.
+func (r *rig) receiptOf(src []byte) receipt.Receipt {
 	now := time.Now()
 	rc := receipt.Receipt{
 		Audience: audience, Job: "job-1", Dialect: r.d, IssuedAt: now, Expires: now.Add(receipt.Lifetime),
-		SpecBytes: digest.FromBytes(src), SpecDigest: digest.FromBytes(src), Recipes: recipes,
+		SpecBytes: digest.FromBytes(src), SpecDigest: digest.FromBytes(src),
 	}
 	spec, _ := jobspec.Parse(src, jobspec.Options{Dialect: r.d})
 	leaves := map[string]bool{}
@@ -276,7 +301,7 @@ func (r *rig) sign(recipes ...receipt.Pin) {
 			}
 		}
 	}
-	r.signed(rc)
+	return rc
 }
 
 func (r *rig) signed(rc receipt.Receipt) {

@@ -29,6 +29,7 @@ type plan struct {
 	Core     string
 	Softened []rule.ID
 
+	Package *packagePlan // nil when the job directory is the user's
 	Plugins []pinned
 	Recipes []pinned
 	Binds   []string

@@ -79,6 +79,9 @@ type Record struct {
 	Plugins     []receipt.Pin `json:"plugins"`
 	Recipes     []receipt.Pin `json:"recipes"`
 
+	// Package is the digest of the job package that the job's directory was made of; zero when it is the user's directory.
+	Package digest.Digest `json:"package,omitzero"`
+
 	Binds      []string `json:"binds"`      // names of the job directory that the job saw
 	RemovedEnv []string `json:"removedEnv"` // names of variables that were not passed on
 	SetEnv     []string `json:"setEnv"`     // variables that were set, NAME=VALUE

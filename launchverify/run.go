@@ -33,6 +33,9 @@ func Run(ctx context.Context, o Options) (Record, error) {
 	}
 	l := launch{o: o, rec: &rec}
 	if err := l.run(ctx); err != nil {
+		if denied, ok := errors.AsType[*rule.Denied](err); ok {
+			rec.Decision = &denied.Decision
+		}
 		return rec, &lineError{err}
 	}
 	return rec, nil
@@ -46,6 +49,7 @@ type launch struct {
 	job *job
 	rcp *receipt.Receipt
 
+	store   *nodecache.Cache   // open once something is asked of it
 	entries []*nodecache.Entry // of the cache; the launch holds them
 
 	keysFromRegistry bool // no key was pinned: the registry named those that verify the receipt
@@ -55,16 +59,11 @@ func (l *launch) run(ctx context.Context) error {
 	if err := l.complete(); err != nil {
 		return err
 	}
-	var err error
-	if l.job, err = openJob(l.o.JobSpec, l.who, l.o.Policy); err != nil {
-		return l.refused(err)
-	}
-	l.rec.JobDir, l.rec.Dialect, l.rec.SpecBytes = l.job.dir, l.job.dialect, digest.FromBytes(l.job.bytes)
-	if err := l.receive(ctx); err != nil {
-		return l.refused(err)
+	if err := l.admitted(ctx); err != nil {
+		return err
 	}
 	if err := l.early(); err != nil {
-		return l.refused(err)
+		return err
 	}
 	l.rec.CoreVersion, l.rec.CoreSource = l.o.CoreVersion, "option"
 	if l.o.CoreVersion == "" {
@@ -72,16 +71,16 @@ func (l *launch) run(ctx context.Context) error {
 	}
 	binds, err := l.binds()
 	if err != nil {
-		return l.refused(err)
+		return err
 	}
-	store, err := nodecache.Open(l.o.CacheDir, nodecache.Options{Policy: l.o.Policy, MaxBytes: l.o.CacheBytes})
+	store, err := l.cache()
 	if err != nil {
-		return fmt.Errorf("node cache: %w", err)
+		return err
 	}
 	defer store.Close()
 	l.rec.Plugins, l.rec.Recipes = append(l.rec.Plugins, l.rcp.Plugins...), append(l.rec.Recipes, l.rcp.Recipes...)
 	if err := l.revoked(ctx, store); err != nil {
-		return l.refused(err)
+		return err
 	}
 	// A copy that is not what is pinned came from a damaged cache: it is fetched again, once.
 	for attempt := range 2 {
@@ -89,23 +88,50 @@ func (l *launch) run(ctx context.Context) error {
 		if err := l.fetch(ctx, store, p); err != nil {
 			return err
 		}
-		if err = l.protected(ctx, p, store); attempt == 0 && damaged(err) {
-			if err := l.drop(store); err != nil {
-				return err
-			}
-			continue
+		if err = l.protected(ctx, p, store); attempt == 1 || !damaged(err, p) {
+			break
 		}
-		break
+		if err := l.drop(store); err != nil {
+			return err
+		}
 	}
-	return l.refused(err)
+	return err
+}
+
+// admitted brings the spec and the receipt that says that the job was admitted.
+func (l *launch) admitted(ctx context.Context) (err error) {
+	if l.o.JobSpec == "" {
+		l.job, err = jobHere()
+	} else {
+		l.job, err = openJob(l.o.JobSpec, l.who, l.o.Policy)
+	}
+	if err != nil {
+		return err
+	}
+	l.rec.JobDir, l.rec.Dialect = l.job.dir, l.job.dialect
+	if l.job.bytes != nil {
+		l.rec.SpecBytes = digest.FromBytes(l.job.bytes)
+	}
+	if err := l.receive(ctx); err != nil {
+		return err
+	}
+	if l.job.bytes == nil {
+		err = l.pinnedSpec(ctx)
+		l.rec.Dialect, l.rec.SpecBytes = l.rcp.Dialect, l.rcp.SpecBytes
+	}
+	return err
 }
 
 // complete fills in what the options leave open and refuses what can't be followed.
 func (l *launch) complete() (err error) {
 	o := &l.o
 	switch {
-	case o.JobSpec == "":
+	case o.JobSpec == "" && !o.FromPackage:
 		return usagef("no job spec is named")
+	case o.Package != "" && !o.FromPackage:
+		return usagef("a package is named for a job whose directory is not made of it")
+	case o.FromPackage && len(o.Binds) > 0:
+		return usagef("a job whose directory is made of its package sees nothing else of the user's: it takes no binds")
 	case o.CheckOnly && len(o.Command) > 0:
 		return usagef("a launch that only checks starts no command")
 	case !o.CheckOnly && (len(o.Command) == 0 || o.Command[0] == ""):
@@ -134,14 +160,6 @@ func (l *launch) complete() (err error) {
 		}
 	}
 	l.who, err = identify(o.User)
-	return err
-}
-
-// refused keeps the decision in the record.
-func (l *launch) refused(err error) error {
-	if denied, ok := errors.AsType[*rule.Denied](err); ok {
-		l.rec.Decision = &denied.Decision
-	}
 	return err
 }
 
@@ -191,8 +209,11 @@ func (l *launch) plan(binds []string) *plan {
 	}
 }
 
-// fetch brings every pinned pack into the node's cache.
-func (l *launch) fetch(ctx context.Context, store *nodecache.Cache, p *plan) error {
+// fetch brings every pinned pack into the node's cache, and the job package when the job directory is to be made of it.
+func (l *launch) fetch(ctx context.Context, store *nodecache.Cache, p *plan) (err error) {
+	if p.Package, err = l.jobPackage(ctx); err != nil {
+		return err
+	}
 	for _, set := range []struct {
 		pins []receipt.Pin
 		into *[]pinned
@@ -223,10 +244,12 @@ func (l *launch) drop(store *nodecache.Cache) error {
 	return errors.Join(errs...)
 }
 
-// damaged reports whether gate 3 found our own copies wrong.
-func damaged(err error) bool {
+// damaged reports whether what the stage took from the cache was not what is pinned.
+func damaged(err error, p *plan) bool {
 	denied, ok := errors.AsType[*rule.Denied](err)
-	return ok && slices.ContainsFunc(denied.Decision.Violations, func(v rule.Violation) bool { return v.Rule == "launch.digest.copy" })
+	return ok && slices.ContainsFunc(denied.Decision.Violations, func(v rule.Violation) bool {
+		return v.Rule == "launch.digest.copy" || v.Rule == "launch.package.digest" && p.Package.Cached
+	})
 }
 
 // protected runs the stage under the best protection that the node allows.
@@ -272,7 +295,7 @@ func (l *launch) attempt(ctx context.Context, p *plan, store *nodecache.Cache) (
 	} else if p.Root, err = mountPoint(p.Mode, l.o.MountPoint); err != nil {
 		return err.Error(), nil
 	}
-	env := jobEnvironment(l.o.Env, l.job.dialect, p.Root, outputsOf(l.job.dir, l.job.spec.Source.Exp), l.o.KeepEnv)
+	env := jobEnvironment(l.o.Env, l.job.dialect, p.Root, l.outputs(), l.o.KeepEnv)
 	p.Env = env.vars
 	l.rec.Mode, l.rec.PIDNamespace, l.rec.Root = p.Mode, p.PIDNamespace, p.Root
 	l.rec.RemovedEnv, l.rec.SetEnv = append([]string{}, env.removed...), env.set

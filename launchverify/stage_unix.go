@@ -98,6 +98,8 @@ type stage struct {
 	resumed chan resumption
 	// recipes are recipe packs of the job directory that no receipt pins.
 	recipes []receipt.Pin
+	// pkg is the package that the job directory is made of; nil when it is not.
+	pkg *jobPackage
 }
 
 func (s *stage) subject() rule.Subject {
@@ -115,6 +117,10 @@ type privateRoot interface {
 	seal() error
 	// attach shows the job what place made room for.
 	attach() error
+	// placeOutputs makes room in root, at a path, for the folder of the job's outputs.
+	placeOutputs(root *os.Root, at, outputs string) error
+	// showOutputs makes that folder with the job's rights and shows it there; the root was sealed before.
+	showOutputs(p *plan, at, outputs string) error
 	// remove takes away what would outlive the stage.
 	remove() error
 }
@@ -129,6 +135,7 @@ func (s *stage) run(gone chan struct{}) (err error) {
 		for _, src := range sources {
 			src.close()
 		}
+		s.pkg.close()
 	}()
 	root, err := s.enter(sources)
 	if err != nil {
@@ -157,6 +164,9 @@ func (s *stage) run(gone chan struct{}) (err error) {
 		}
 	default:
 	}
+	if err := s.showOutputs(root); err != nil {
+		return err
+	}
 	return s.execute(gone, umask)
 }
 
@@ -183,7 +193,7 @@ func (s *stage) enter(sources []*source) (privateRoot, error) {
 		return copyRoot{s.plan.Root}, nil
 	}
 	const slack = 4 << 20 // folders, places for binds, and what the file system needs itself
-	size := int64(slack)
+	size := slack + s.pkg.bytes()
 	for _, src := range sources {
 		size += src.bytes()
 	}
@@ -210,11 +220,8 @@ func (s *stage) build(private privateRoot, sources []*source) error {
 			return fmt.Errorf("build the job's root: %w", err)
 		}
 	}
-	seen, err := s.visible()
+	seen, err := s.show(private, root)
 	if err != nil {
-		return err
-	}
-	if err := private.place(&s.plan, seen, root); err != nil {
 		return err
 	}
 	if err := private.seal(); err != nil {
@@ -222,6 +229,21 @@ func (s *stage) build(private privateRoot, sources []*source) error {
 	}
 	s.tell(report{Prepared: &prepared{Binds: seen, Recipes: s.recipes}})
 	return private.attach()
+}
+
+// show makes room in the root for what the job may see of its directory; where that is made of its package, for the
+// outputs alone.
+func (s *stage) show(private privateRoot, root *os.Root) (seen []string, err error) {
+	if s.pkg == nil {
+		if seen, err = s.visible(); err != nil {
+			return nil, err
+		}
+		return seen, private.place(&s.plan, seen, root)
+	}
+	if err := s.unpack(root); err != nil || s.pkg.shown == "" {
+		return []string{}, err
+	}
+	return []string{}, private.placeOutputs(root, s.pkg.shown, string(s.plan.Package.Outputs))
 }
 
 // visible lists the names of the plan's binds that are in the job directory. A link is refused: where it leads can be
@@ -258,7 +280,7 @@ func (s *stage) gather() (sources []*source, err error) {
 		}
 	}()
 	names, who := s.plan.Dialect.Names(), s.plan.User.identity()
-	spec, err := jobSource(who, s.plan.JobDir, names.SpecDir)
+	spec, err := s.specFolder(who)
 	if _, tooLarge := errors.AsType[*tree.LimitError](err); tooLarge || errors.Is(err, errOddFile) {
 		return nil, refusal("launch.spec.folder", s.subject(), "%v", err)
 	}
@@ -281,6 +303,19 @@ func (s *stage) gather() (sources []*source, err error) {
 	}
 	recipes, err := s.jobRecipes(who)
 	return append(sources, recipes...), err
+}
+
+// specFolder is the spec's folder in the job directory; where that is made of its package, the spec alone: nothing else that
+// the platform writes is in a package. That package is opened here as well.
+func (s *stage) specFolder(who identity) (spec *source, err error) {
+	folder := s.plan.Dialect.Names().SpecDir
+	if s.plan.Package == nil {
+		return jobSource(who, s.plan.JobDir, folder)
+	}
+	if s.pkg, err = s.openPackage(); err != nil {
+		return nil, err
+	}
+	return specSource(folder, s.plan.Spec), nil
 }
 
 // cached adds a pack of the node's cache. An entry that can't be taken is damaged; the agent fetches it again.

@@ -58,7 +58,7 @@ func (s *stage) verify() (rule.Decision, error) {
 	// All of it with the job's rights: to our own copies everybody has those that count.
 	err = s.plan.User.identity().do(func() error {
 		for _, x := range exhibits {
-			if err := x.prove(s.plan.JobDir); err != nil {
+			if err := x.prove(s.injectedDir()); err != nil {
 				return err
 			}
 		}
@@ -69,6 +69,9 @@ func (s *stage) verify() (rule.Decision, error) {
 	}
 	for _, x := range exhibits {
 		*x.list = append(*x.list, x.LaunchPack)
+	}
+	if err := s.verifyPackage(root); err != nil {
+		return rule.Decision{}, err
 	}
 	return admission.CheckLaunch(in), nil
 }
@@ -102,10 +105,25 @@ func (s *stage) exhibits(in *admission.LaunchInput) []*exhibit {
 	return all
 }
 
+// errUnseen is why nobody looks for a pack in the job directory: that is made of our own copies.
+var errUnseen = errors.New("the job directory is made of the job package")
+
+// injectedDir is the job directory in which packs must lie as they are pinned; "" when it is made of the job package.
+func (s *stage) injectedDir() string {
+	if s.plan.Package != nil {
+		return ""
+	}
+	return s.plan.JobDir
+}
+
 // prove hashes our own copy, every byte of it, and looks at the pack as it lies in the job directory: where that has the
 // same bytes it has the same digests, and is not hashed for itself. The error is that of our copy.
 func (x *exhibit) prove(jobDir string) error {
-	injected, failed := openBelow(jobDir, x.Injected.Folder)
+	var injected *os.Root
+	failed := errUnseen
+	if jobDir != "" {
+		injected, failed = openBelow(jobDir, x.Injected.Folder)
+	}
 	if failed == nil {
 		defer injected.Close()
 	}
@@ -140,6 +158,8 @@ func (x *exhibit) injected(found *tree.Dir, err error) {
 	switch {
 	case err == nil:
 		in.State, in.Listing = admission.InjectedPresent, found.Listing()
+	case err == errUnseen:
+		in.State = admission.InjectedUnseen
 	case errors.Is(err, errLink):
 		in.State, in.Detail = admission.InjectedLink, err.Error()
 	case errors.Is(err, syscall.ENOTDIR):
@@ -155,7 +175,7 @@ func (x *exhibit) injected(found *tree.Dir, err error) {
 // pins a recipe pack. Others are left out, as plugins are that the spec does not name.
 func (s *stage) jobRecipes(who identity) ([]*source, error) {
 	names := s.plan.Dialect.Names()
-	if len(s.plan.Recipes) > 0 || s.plan.Recipe == "" {
+	if s.plan.Package != nil || len(s.plan.Recipes) > 0 || s.plan.Recipe == "" {
 		return nil, nil
 	}
 	var found []receipt.Pin

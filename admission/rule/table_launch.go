@@ -115,6 +115,24 @@ var launchRules = []Info{
 		Example: told(`--deny-list require, the node has seen list 7 and is sent list 5.`),
 	},
 	{
+		ID: "launch.package.missing", Title: "A job that is launched from its package has one: the receipt pins it, and it can be read.",
+		Fix:    "Submit the job with its package (sf submit EXPERIMENT), name the file that holds it (--from-package=FILE), or leave --from-package out.",
+		Source: "design.md 6", Gates: launchOnly, Ours: true, Fixed: true,
+		Example: told(`The job was submitted by its spec alone and is launched with --from-package.`),
+	},
+	{
+		ID: "launch.package.digest", Title: "The job package is, byte for byte, the one that was admitted.",
+		Fix:    "Take the package that was submitted, or let the registry send it (--from-package without a file).",
+		Source: "design.md 3", Gates: launchOnly, Ours: true, Fixed: true,
+		Example: told(`The file that --from-package names holds another package than the receipt pins.`),
+	},
+	{
+		ID: "launch.package.content", Title: "The job package is one that gate 2 admits.",
+		Fix:    "Submit the job again with a package that `sf submit` makes.",
+		Source: "design.md 6", Gates: launchOnly, Ours: true, Fixed: true,
+		Example: told(`The package holds a link that leads out of it.`),
+	},
+	{
 		ID: "launch.digest.pin", Title: "Receipt and spec pin the same plugins, by version and content digest.",
 		Fix:    "Submit the job again.",
 		Source: "design.md 6", Gates: launchOnly, Ours: true, Fixed: true,

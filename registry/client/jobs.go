@@ -41,6 +41,16 @@ func (c *Client) JobSpec(ctx context.Context, id string) ([]byte, error) {
 	return c.document(ctx, "/api/jobs/"+id+"/spec")
 }
 
+// JobPackage opens the package of a job; size is -1 when the server does not say. The caller closes it, and verifies it: the
+// receipt pins its digest.
+func (c *Client) JobPackage(ctx context.Context, id string) (body io.ReadCloser, size int64, err error) {
+	res, err := c.send(ctx, request{method: http.MethodGet, path: "/api/jobs/" + id + "/package"})
+	if err != nil {
+		return nil, 0, err
+	}
+	return res.Body, res.ContentLength, nil
+}
+
 // Receipt is the signed receipt of a job.
 func (c *Client) Receipt(ctx context.Context, id string) ([]byte, error) {
 	return c.document(ctx, "/api/jobs/"+id+"/receipt")
