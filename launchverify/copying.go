@@ -19,7 +19,7 @@ import (
 const (
 	maxCopiers = 4
 	neighbours = 16
-	copyBuffer = 512 << 10
+	copyBuffer = 256 << 10
 	// wholeSize is from where on a file gets its size before its bytes: the file system can then lay it out in large pages.
 	wholeSize = 1 << 20
 )
@@ -44,7 +44,7 @@ func (s *source) writeTo(root *os.Root, replace map[string][]byte) error {
 	var all sync.WaitGroup
 	for i := range errs {
 		all.Go(func() {
-			c := copier{source: s, in: folders{root: s.root}, out: folders{root: into}, replace: replace}
+			c := copier{source: s, in: folders{root: s.root}, out: folders{root: into}, replace: replace, buf: copyBuffers.Get().(*[copyBuffer]byte)}
 			defer c.close()
 			for errs[i] == nil {
 				from := int(next.Add(neighbours)) - neighbours
@@ -85,12 +85,15 @@ type copier struct {
 	*source
 	in, out folders
 	replace map[string][]byte
-	buf     []byte
+	buf     *[copyBuffer]byte
 }
+
+var copyBuffers = sync.Pool{New: func() any { return new([copyBuffer]byte) }}
 
 func (c *copier) close() {
 	c.in.close()
 	c.out.close()
+	copyBuffers.Put(c.buf)
 }
 
 func (c *copier) copyAll(files []sourceFile) error {
@@ -131,16 +134,13 @@ func (c *copier) fill(out *os.File, f sourceFile) (err error) {
 		return err
 	}
 	defer in.Close()
-	if c.buf == nil {
-		c.buf = make([]byte, min(copyBuffer, max(f.size+1, 64<<10)))
-	}
 	if f.size >= wholeSize {
 		if err := out.Truncate(f.size); err != nil {
 			return err
 		}
 	}
 	// One byte above the size shows a file that grew since it was listed; gate 3 then refuses it. So does a shorter one.
-	n, err := io.CopyBuffer(struct{ io.Writer }{out}, struct{ io.Reader }{io.LimitReader(in, f.size+1)}, c.buf)
+	n, err := io.CopyBuffer(struct{ io.Writer }{out}, struct{ io.Reader }{io.LimitReader(in, f.size+1)}, c.buf[:])
 	if err == nil && n < f.size && f.size >= wholeSize {
 		err = out.Truncate(n)
 	}

@@ -178,12 +178,4 @@ func reports(r io.Reader, each func(report)) error {
 }
 
 // softened lists the rules that a policy turns into warnings, so that it can travel.
-func softened(p rule.Policy) []rule.ID {
-	var ids []rule.ID
-	for _, info := range rule.All() {
-		if p.Softened(info.ID) {
-			ids = append(ids, info.ID)
-		}
-	}
-	return ids
-}
+func softened(p rule.Policy) []rule.ID { return p.Soft() }

@@ -1,6 +1,10 @@
 package rule
 
-import "fmt"
+import (
+	"fmt"
+	"maps"
+	"slices"
+)
 
 // Policy is what an administrator decided about rules: which of them only warn, and which only report what they would
 // refuse. The zero Policy changes nothing.
@@ -53,6 +57,9 @@ func (p Policy) Audit(ids ...ID) (Policy, error) {
 	}
 	return p, nil
 }
+
+// Soft lists the rules that the policy turns into warnings, sorted by id.
+func (p Policy) Soft() []ID { return slices.Sorted(maps.Keys(p.soft)) }
 
 // Softened reports whether the policy turns the rule into a warning.
 func (p Policy) Softened(id ID) bool { return p.soft[id] }

@@ -89,7 +89,9 @@ func (c *companion) samePaths(others []*Entry) bool {
 // difference it only lets them go.
 func (c *companion) follow(r *reading, k int) {
 	f := &r.readers[k]
-	one := comparison{companion: c, folders: folders{root: c.dir.root}, next: k, step: len(r.readers)}
+	one := comparison{companion: c, folders: folders{root: c.dir.root}, next: k, step: len(r.readers), buf: pieces.Get().(*[pieceSize]byte)}
+	defer pieces.Put(one.buf)
+	defer one.folders.close()
 	defer one.close()
 	for p := range f.compare {
 		if p.err == nil && !c.differs.Load() && !one.equal(p) {
@@ -105,7 +107,7 @@ type comparison struct {
 	folders    folders
 	next, step int
 	file       *os.File // nil between two files
-	buf        []byte
+	buf        *[pieceSize]byte
 }
 
 // equal reports whether the next bytes of the files are those of p.
@@ -118,9 +120,6 @@ func (c *comparison) equal(p piece) bool {
 		}
 		c.file, e.Executable = file, info.Mode()&0o111 != 0
 		c.next += c.step
-	}
-	if c.buf == nil {
-		c.buf = make([]byte, pieceSize)
 	}
 	same := c.buf[:len(p.data)]
 	if _, err := io.ReadFull(c.file, same); err != nil || !bytes.Equal(same, p.data) {

@@ -15,9 +15,12 @@ import (
 // The memory of a reading: at most maxReaders * (ringSize + 1) * pieceSize bytes.
 const (
 	maxReaders = 4
-	ringSize   = 16
+	ringSize   = 8
 	pieceSize  = 64 << 10
 )
+
+// pieces are buffers that no reading uses: one that is used again costs no fresh pages.
+var pieces = sync.Pool{New: func() any { return new([pieceSize]byte) }}
 
 // reading reads and hashes the counted files of a directory on several cores. Reader k of n takes the files
 // k, k+n, k+2n, …, hashes each by itself and hands its bytes on through a ring of its own; one goroutine takes
@@ -48,7 +51,7 @@ type piece struct {
 
 // buffer holds a piece until everybody who looks at it has let it go.
 type buffer struct {
-	bytes   []byte // pieceSize, once there are any
+	bytes   *[pieceSize]byte // nil until it is first used: a tree of few files needs little
 	holders atomic.Int32
 }
 
@@ -67,8 +70,7 @@ func newReading(d *Dir, files []*Entry, limit int64) *reading {
 
 // content reads everything and returns the content digest.
 func (r *reading) content() (digest.Digest, error) {
-	defer r.wg.Wait()
-	defer close(r.done)
+	defer r.end()
 	for k := range r.readers {
 		r.start(k)
 	}
@@ -83,11 +85,24 @@ func (r *reading) content() (digest.Digest, error) {
 	return content.digest(), nil
 }
 
+// end waits for all that runs and gives the buffers back.
+func (r *reading) end() {
+	close(r.done)
+	r.wg.Wait()
+	for k := range r.readers {
+		for range len(r.readers[k].free) {
+			if b := <-r.readers[k].free; b.bytes != nil {
+				pieces.Put(b.bytes)
+			}
+		}
+	}
+}
+
 func (r *reading) start(k int) {
 	f := &r.readers[k]
 	*f = fileReader{h: sha256.New(), folders: folders{root: r.dir.root}, out: make(chan piece, ringSize), free: make(chan *buffer, ringSize)}
 	for range ringSize {
-		f.free <- new(buffer) // its bytes are made when first used: a tree of few files needs little
+		f.free <- new(buffer)
 	}
 	if r.companion != nil {
 		f.compare = make(chan piece, ringSize)
@@ -140,7 +155,7 @@ func (r *reading) read(f *fileReader, e *Entry) error {
 			return nil
 		}
 		var n int
-		if n, end, err = fill(file, b.bytes); err != nil {
+		if n, end, err = fill(file, b.bytes[:]); err != nil {
 			return err
 		}
 		if err := r.account(e.Path, n, 0); err != nil {
@@ -176,7 +191,7 @@ func (r *reading) buffer(f *fileReader) (*buffer, bool) {
 	select {
 	case b := <-f.free:
 		if b.bytes == nil {
-			b.bytes = make([]byte, pieceSize)
+			b.bytes = pieces.Get().(*[pieceSize]byte)
 		}
 		return b, true
 	case <-r.done:
