@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"strconv"
 
 	"github.com/spf13/pflag"
 
@@ -42,12 +43,15 @@ func (a app) denyList(f denyListFlags, r *reporter, o *launchverify.Options) err
 	} else if !a.env.signedIn() {
 		return nil
 	}
-	o.DenyList = func(ctx context.Context) ([]byte, error) {
+	o.DenyList = func(ctx context.Context, tag string) ([]byte, error) {
 		c, err := sign()
 		if err != nil {
 			return nil, err
 		}
-		envelope, _, err := c.DenyList(ctx, "")
+		if tag != "" {
+			tag = strconv.Quote(tag)
+		}
+		envelope, _, err := c.DenyList(ctx, tag)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", c.Server(), err)
 		}

@@ -87,13 +87,14 @@ type Options struct {
 	// the record as it is then. Nil is not called.
 	Started func(Record)
 
-	// DenyList asks the registry for its list of revoked versions, when the cache has none that is new; nil asks nobody. The
-	// list is verified with Trust and refuses what it names. It is given 2 seconds.
+	// DenyList asks the registry for its list of revoked versions; nil asks nobody. The list is verified with Trust, kept in
+	// the cache, and refuses what it names. It is given 2 seconds.
 	DenyList DenyListSource
 	// RequireDenyList refuses the launch when no list that has not expired can be had.
 	RequireDenyList bool
 
-	modes []Mode // the protections to try, in order; nil: all that the agent's user may hope for
+	modes   []Mode     // the protections to try, in order; nil: all that the agent's user may hope for
+	without []Tracking // that is not to be tried
 }
 
 // DefaultGrace is the Grace of a launch that names none.

@@ -16,17 +16,17 @@ import (
 	"github.com/gatehouse-registry/gatehouse/launchverify/nodecache"
 )
 
-// DenyListSource brings the envelope of a registry's list of revoked versions.
-type DenyListSource func(ctx context.Context) ([]byte, error)
+// DenyListSource brings the envelope of a registry's list of revoked versions; nil when that is still the one of the tag
+// (denylist.Tag), which is "" when the node has none.
+type DenyListSource func(ctx context.Context, tag string) ([]byte, error)
 
 const (
 	// denyListTime bounds how long a launch waits for the list.
 	denyListTime = 2 * time.Second
-	// denyListAge is how old a list may be that is used without asking for a newer one.
-	denyListAge = 10 * time.Minute
-	// unreachableTime is how long a node remembers that the registry did not answer. A launch that requires the list asks
-	// all the same.
-	unreachableTime = 30 * time.Second
+	// A registry that let a launch wait for slowAnswer and had no list is not asked again by this node for silentTime. A
+	// launch that requires the list asks all the same.
+	slowAnswer = denyListTime / 4
+	silentTime = 30 * time.Second
 )
 
 // denyListProblem is why a list is not to be had, or not to be believed.
@@ -75,18 +75,16 @@ type denyLists struct {
 	store  *nodecache.Cache
 
 	kept    *denylist.List // the cache's copy
+	tag     string         // of the copy, when it has not expired
 	fetched *denylist.List // the registry's
+	current bool           // the registry has no other list than the copy
 	problem *denyListProblem
 }
 
-// learn reads the cache's copy and asks the registry when that is not new. It fails only when ctx is over.
+// learn reads the cache's copy and asks the registry whether there is another list: what was revoked a moment ago counts. It
+// fails only when ctx is over.
 func (k *denyLists) learn(ctx context.Context) error {
 	k.kept, k.problem = k.copy()
-	if k.kept != nil && k.problem == nil {
-		if age := k.launch.o.Now.Sub(k.kept.IssuedAt); age >= 0 && age < denyListAge {
-			return nil
-		}
-	}
 	if k.launch.o.DenyList == nil {
 		if k.problem == nil && k.kept == nil {
 			k.problem = &denyListProblem{"launch.denylist.missing", "the node has no deny list and knows no registry to ask"}
@@ -97,7 +95,11 @@ func (k *denyLists) learn(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if problem == nil {
+	switch {
+	case problem != nil:
+	case envelope == nil && k.tag != "":
+		k.current = true
+	default:
 		problem = k.take(envelope)
 	}
 	k.problem = problem
@@ -113,7 +115,11 @@ func (k *denyLists) copy() (*denylist.List, *denyListProblem) {
 	if err != nil {
 		return nil, problemOf(err)
 	}
-	return k.verify(envelope)
+	list, problem := k.verify(envelope)
+	if problem == nil {
+		k.tag = denylist.Tag(envelope)
+	}
+	return list, problem
 }
 
 func (k *denyLists) verify(envelope []byte) (*denylist.List, *denyListProblem) {
@@ -155,9 +161,9 @@ func (k *denyLists) ask(ctx context.Context) ([]byte, *denyListProblem) {
 		err      error
 	}
 	answers := make(chan answer, 1)
-	source := k.launch.o.DenyList
+	source, tag, begun := k.launch.o.DenyList, k.tag, time.Now()
 	go func() {
-		envelope, err := source(ctx)
+		envelope, err := source(ctx, tag)
 		answers <- answer{envelope, err}
 	}()
 	var got answer
@@ -167,8 +173,10 @@ func (k *denyLists) ask(ctx context.Context) ([]byte, *denyListProblem) {
 		got.err = ctx.Err()
 	}
 	if got.err != nil {
-		// Without a place to remember it the next launch asks again, which is all that is lost.
-		_ = k.store.SetDocument(k.silence(), []byte(time.Now().UTC().Format(time.RFC3339Nano)))
+		if time.Since(begun) >= slowAnswer {
+			// Without a place to remember it the next launch asks again, which is all that is lost.
+			_ = k.store.SetDocument(k.silence(), []byte(time.Now().UTC().Format(time.RFC3339Nano)))
+		}
 		return nil, &denyListProblem{"launch.denylist.missing", oneLine("the registry's deny list can't be had: " + got.err.Error())}
 	}
 	return got.envelope, nil
@@ -190,7 +198,7 @@ func (k *denyLists) silentSince() (time.Time, bool) {
 	}
 	since, err := time.Parse(time.RFC3339Nano, string(text))
 	age := time.Since(since)
-	return since, err == nil && age >= 0 && age < unreachableTime
+	return since, err == nil && age >= 0 && age < silentTime
 }
 
 // shortID makes a file name of any text.
@@ -219,10 +227,14 @@ func (k *denyLists) told() *runrecord.DenyList {
 	if k.problem != nil {
 		d.Problem = plain(k.problem.text, runrecord.MaxText)
 	}
+	kept := runrecord.SourceCache
+	if k.current {
+		kept = runrecord.SourceRegistry
+	}
 	for _, known := range []struct {
 		list   *denylist.List
 		source string
-	}{{k.kept, runrecord.SourceCache}, {k.fetched, runrecord.SourceRegistry}} {
+	}{{k.kept, kept}, {k.fetched, runrecord.SourceRegistry}} {
 		if known.list != nil {
 			d.Number, d.IssuedAt, d.Expires, d.Source = known.list.Number, known.list.IssuedAt.UTC(), known.list.Expires.UTC(), known.source
 		}

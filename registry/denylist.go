@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/gatehouse-registry/gatehouse/admission/denylist"
-	"github.com/gatehouse-registry/gatehouse/digest"
 	"github.com/gatehouse-registry/gatehouse/registry/auth"
 )
 
@@ -45,7 +44,7 @@ func (s *Service) DenyList(ctx context.Context, p auth.Principal) (envelope []by
 		if err != nil {
 			return err
 		}
-		l.last, l.issued, l.envelope, l.tag = last, now, signed, digest.FromBytes(signed).Hex()[:32]
+		l.last, l.issued, l.envelope, l.tag = last, now, signed, denylist.Tag(signed)
 		return nil
 	})
 	return l.envelope, l.tag, err

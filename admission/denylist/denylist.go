@@ -68,6 +68,9 @@ func (l *List) Denies(pin receipt.Pin) (Entry, bool) {
 	return Entry{}, false
 }
 
+// Tag names an envelope by its bytes: the entity tag, without quotes, under which a registry serves it.
+func Tag(envelope []byte) string { return digest.FromBytes(envelope).Hex()[:32] }
+
 // Check says what makes a list unfit to be signed or used.
 func (l *List) Check() error {
 	switch {

@@ -138,7 +138,7 @@ type DenyList struct {
 
 // Where a deny list came from.
 const (
-	SourceRegistry = "registry"
+	SourceRegistry = "registry" // or the registry said that the cache's is its newest
 	SourceCache    = "cache"
 )
 
