@@ -29,7 +29,10 @@ import (
 const accessFile = "testdata/access.txt"
 
 // callers are the columns of the matrix.
-var callers = [...]string{"", "vera", "audrey", "rita", "bob", "alice", "alice+pull", "alice+push", "admin"}
+var callers = [...]string{"", "vera", "audrey", "rita", "bob", "alice", "alice+pull", "alice+push", "admin", aNode, aLaunch}
+
+// The node of the matrix, and what it asks with after it showed the receipt of a job that uses the pack of kind "pack".
+const aNode, aLaunch = "node/box", "its grant"
 
 // access is a line of the matrix. In path and body {name} is what the line's request is about.
 type access struct {
@@ -90,8 +93,10 @@ type matrix struct {
 	*gatehouse
 	manifests  map[string]string // of the packs, by repository
 	layers     map[string]string
+	pack       wire.Plugin
 	n          int
 	forge, tun string
+	launched   string // the job of the grant
 }
 
 func startMatrix(t *testing.T) *matrix {
@@ -120,6 +125,9 @@ func startMatrix(t *testing.T) *matrix {
 			r := g.do(call{as: "admin", method: http.MethodGet, path: "/v2/" + as + "/" + name + "/manifests/" + v.ManifestDigest}).want(t, http.StatusOK)
 			var manifest struct{ Layers []struct{ Digest string } }
 			r.into(t, &manifest)
+			if name == "pack" {
+				m.pack = v
+			}
 			m.manifests[as+"/"+name], m.layers[as+"/"+name] = v.ManifestDigest, manifest.Layers[0].Digest
 		}
 	}
@@ -127,6 +135,9 @@ func startMatrix(t *testing.T) *matrix {
 		g.private("alice", repositories[kind], "rita")
 	}
 	m.suites()
+	m.launched = g.submitted("alice", jobSpec(t, dialect.Forge, "a", pinned(m.pack)))
+	g.node("box")
+	g.tokens[aLaunch] = g.granted(aNode, m.launched)
 	return m
 }
 
@@ -155,10 +166,13 @@ func (m *matrix) request(a access, as string) (c call, repository string) {
 		if m.server.Service().MayPush(m.tb.Context(), auth.Principal{Account: as, Role: auth.Operator}, repository) == nil || as == "admin" || as == "alice+push" {
 			m.pushBlob("alice", repository, []byte("{}"))
 		}
-	case "@snapshot", "@forge", "@preview", "@commit":
+	case "@snapshot", "@forge", "@preview", "@commit", "@statement", "@receipt":
 		c.body = []byte(m.value(a.body[1:], n, repository, as, a))
 	default:
 		c.body = []byte(fill(a.body))
+	}
+	if as == aLaunch {
+		c.header["Authorization"] = "Bearer " + m.tokens[as]
 	}
 	return c, repository
 }
@@ -223,6 +237,21 @@ func (m *matrix) record(name, n string) string {
 	switch name {
 	case "job":
 		return m.submitted("alice", m.forge)
+	case "launched":
+		return m.launched
+	case "node":
+		m.send("admin", http.MethodPost, "/api/nodes", wire.NewNode{Name: "gone" + n}).want(m.tb, http.StatusCreated)
+		return "gone" + n
+	case "key":
+		return strings.ReplaceAll(newKey(m.tb), "\n", `\n`)
+	case "version":
+		return m.published("admin", algorithm("revoked"+n, "1.0.0")).ID
+	case "run":
+		return m.recorded("alice", m.launched)
+	case "statement":
+		return string(m.statement("alice", m.launched))
+	case "receipt":
+		return string(m.get("alice", "/api/jobs/"+m.launched+"/receipt").want(m.tb, http.StatusOK).body)
 	case "packed":
 		_, r := m.sendAs("alice", dialect.Forge, m.forge)
 		var job wire.Submitted

@@ -142,6 +142,18 @@ var open = map[string]bool{
 // launchRoutes lists where the token of a node's grant is taken, beside /v2: for the files of its job.
 var launchRoutes = map[string]bool{"/api/jobs/:id/spec": true, "/api/jobs/:id/receipt": true, "/api/jobs/:id/package": true}
 
+// checkGrant answers why the token of a grant is not taken at a route. That of a node's is a good credential at the wrong place:
+// another one would do no better.
+func checkGrant(p auth.Principal, route string) error {
+	switch {
+	case p.Launching() == nil:
+		return registry.Errorf(registry.Unauthorized, "a bearer token of the token endpoint is for /v2 only: send a token (sf login)")
+	case !launchRoutes[route]:
+		return registry.Errorf(registry.Denied, "a grant is for what the receipt of job %s names, on /v2 and among the files of the job", p.Launching().Job)
+	}
+	return nil
+}
+
 // authenticate puts the principal into the request's context. A credential that is not valid is refused at once. Having
 // none is refused too, on every route that open does not list, so that no handler can forget to ask. What counts is the
 // route that serves the request, not how its path is spelled.
@@ -152,8 +164,8 @@ func authenticate(svc *registry.Service, failed *failedSignIns, answer answerFun
 			return
 		}
 		p, err := principal(c.Request.Context(), svc, c.Request)
-		if err == nil && p.Grant != nil && route != protocolRoute && !(p.Launching() != nil && launchRoutes[route]) {
-			err = registry.Errorf(registry.Unauthorized, "a bearer token of the token endpoint, or of a node's grant, is for /v2 only: send a token (sf login)")
+		if err == nil && p.Grant != nil && route != protocolRoute {
+			err = checkGrant(p, route)
 		}
 		if err != nil {
 			err = failed.refuseSignIn(svc, c.Request, err)
