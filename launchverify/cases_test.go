@@ -72,31 +72,19 @@ func readJSON(t *testing.T, file string, into any) {
 	}
 }
 
-// ruleOf maps the hints of expected.json to the rules that answer to them.
-var ruleOf = map[string][]rule.ID{
-	"api-version":      {"job.apiversion.value"},
-	"content-digest":   {"launch.digest.content"},
-	"digest-form":      {"job.plugins.digest.hex", "job.plugins.digest.prefix"},
-	"duplicate-plugin": {"job.plugins.duplicate"},
-	"entrypoint":       {"layout.entrypoint"},
-	"file-list":        {"launch.digest.tree"},
-	"identity":         {"launch.identity"},
-	"import-collision": {"launch.import.collision"},
-	"kind":             {"job.kind.value"},
-	"leaf-collision":   {"job.plugins.leaf_collision"},
-	"manifest":         {"manifest.missing"},
-	"missing-plugin":   {"launch.plugin.missing"},
-	"plugin-id":        {"job.plugins.id.segment"},
-	"requires-core":    {"launch.requires.core", "manifest.requires.core"},
-	"reserved-name":    {"layout.reserved"},
-	"schema":           {"manifest.schema"},
-	"spec-json":        {"job.json.syntax"},
-	"spec-missing":     {"launch.spec.missing"},
-	"symlink":          {"launch.plugin.link"},
+// hint is what a hint of expected.json stands for: the rules that answer to it, and the exit code.
+type hint struct {
+	Rules []rule.ID `json:"rules"`
+	Exit  int       `json:"exit"`
 }
 
-// exitOf is the exit code of each rule hint that is not 3.
-var exitOf = map[string]int{"content-digest": 7, "file-list": 7}
+// readHints reads the one table of hints.
+func readHints(t *testing.T) map[string]hint {
+	t.Helper()
+	var hints map[string]hint
+	readJSON(t, filepath.Join("..", "testdata", "launch", "rules.json"), &hints)
+	return hints
+}
 
 // TestCases launches every case of testdata/launch, and of the folder in LAUNCH_CASES, on a fresh cache. A refusal must come
 // by the rule that the case names and start nothing. A job that starts must see, of what is pinned, exactly the
@@ -113,6 +101,7 @@ func TestCases(t *testing.T) {
 		}
 		dirs = append(dirs, found...)
 	}
+	hints := readHints(t)
 	count := map[string]int{}
 	for _, dir := range dirs {
 		count[readCase(t, dir).ours.Verdict]++
@@ -121,12 +110,12 @@ func TestCases(t *testing.T) {
 	eachMode(t, func(t *testing.T, mode Mode) {
 		for _, dir := range dirs {
 			c := readCase(t, dir)
-			t.Run(c.ID, func(t *testing.T) { c.run(t, mode) })
+			t.Run(c.ID, func(t *testing.T) { c.run(t, mode, hints) })
 		}
 	})
 }
 
-func (c launchCase) run(t *testing.T, mode Mode) {
+func (c launchCase) run(t *testing.T, mode Mode, hints map[string]hint) {
 	r := newRig(t, c.Dialect)
 	c.materialise(t, r)
 	r.shelf.publishAll(filepath.Join(c.dir, "published"))
@@ -144,15 +133,11 @@ func (c launchCase) run(t *testing.T, mode Mode) {
 		if ran || rec.Started {
 			t.Errorf("the command ran")
 		}
-		if !slices.ContainsFunc(ruleOf[c.ours.Rule], func(id rule.ID) bool { return slices.Contains(violated(err), id) }) {
+		if !slices.ContainsFunc(hints[c.ours.Rule].Rules, func(id rule.ID) bool { return slices.Contains(violated(err), id) }) {
 			t.Errorf("refused by %v (%v), expected %s", violated(err), err, c.ours.Rule)
 		}
-		want := 3
-		if code, ok := exitOf[c.ours.Rule]; ok {
-			want = code
-		}
-		if code := ExitCode(rec, err); code != want {
-			t.Errorf("exit code %d, expected %d", code, want)
+		if code := ExitCode(rec, err); code != hints[c.ours.Rule].Exit {
+			t.Errorf("exit code %d, expected %d", code, hints[c.ours.Rule].Exit)
 		}
 		return
 	}
@@ -260,12 +245,13 @@ func (op caseSetup) apply(job string) error {
 	return os.ErrInvalid
 }
 
-// Every rule hint that the map of this test names is a rule of the table.
+// Every rule that the table of hints names is a rule of the table of rules.
 func TestRulesExist(t *testing.T) {
-	for _, hint := range slices.Sorted(maps.Keys(ruleOf)) {
-		for _, id := range ruleOf[hint] {
+	hints := readHints(t)
+	for _, name := range slices.Sorted(maps.Keys(hints)) {
+		for _, id := range hints[name].Rules {
 			if _, ok := rule.Lookup(id); !ok {
-				t.Errorf("%s: no rule is called %s", hint, id)
+				t.Errorf("%s: no rule is called %s", name, id)
 			}
 		}
 	}
