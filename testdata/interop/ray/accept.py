@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import fcntl
 import json
 import os
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -22,18 +23,27 @@ CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
 
 
 def install() -> Path:
-    """Ray in a venv of the user's cache, made when it is not there; the name holds the version, and it appears whole."""
+    """Ray in a venv of the user's cache, made when it is not there whole. A venv can't be moved, so a mark says that it is."""
     venv = CACHE / ("gatehouse-" + RAY.replace("==", "-"))
-    if not venv.exists():
-        venv.parent.mkdir(parents=True, exist_ok=True)
-        fresh = Path(tempfile.mkdtemp(prefix="gatehouse-ray.", dir=CACHE))
-        subprocess.run([sys.executable, "-m", "venv", str(fresh)], check=True)
-        subprocess.run([str(fresh / "bin/python"), "-m", "pip", "install", "--quiet", RAY], check=True, timeout=600)
-        try:
-            fresh.rename(venv)
-        except OSError:  # another run was quicker
-            shutil.rmtree(fresh)
+    if not (venv / "complete").exists():
+        shutil.rmtree(venv, ignore_errors=True)
+        subprocess.run([sys.executable, "-m", "venv", str(venv)], check=True)
+        subprocess.run([str(venv / "bin/python"), "-m", "pip", "install", "--quiet", RAY], check=True, timeout=600)
+        (venv / "complete").touch()
     return venv
+
+
+def own_network(argv: list[str]):
+    """Starts this script again in a network namespace that has nothing but the loopback interface: Ray listens on all addresses of a
+    machine, and has no accounts."""
+    os.execvp("unshare", ["unshare", "--net", sys.executable, *argv, "--own-network"])
+
+
+def loopback_up():
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+        request = struct.pack("16sh14x", b"lo", 0)
+        flags = struct.unpack("16xh14x", fcntl.ioctl(s, 0x8913, request))[0]  # SIOCGIFFLAGS
+        fcntl.ioctl(s, 0x8914, struct.pack("16sh14x", b"lo", flags | 1))  # SIOCSIFFLAGS, IFF_UP
 
 
 def free_port() -> int:
@@ -56,7 +66,7 @@ class Cluster:
         env["PATH"] = f"{self.site.bin}:{self.site.work}/tools:{Path(self.site.launcher).parent}:/usr/sbin:/usr/bin:/sbin:/bin"
         return {
             **env, "RAY_ADDRESS": self.address, "RAY_PORT": self.address.split(":")[1], "RAY_USAGE_STATS_ENABLED": "0",
-            "RAY_OPTIONS": f"--node-ip-address 127.0.0.1 --num-cpus 1 --object-store-memory 80000000 --include-dashboard false --temp-dir {self.site.work}/ray",
+            "RAY_OPTIONS": f"--num-cpus 1 --object-store-memory 80000000 --include-dashboard false --temp-dir {self.site.work}/ray",
             "TRAINING_PYTHON": str(self.venv / "bin/python"), "TRAINING_SEEN": str(self.site.work / f"{job.name}.seen"), "TRAINING_ACTORS": "2",
         } | more
 
@@ -64,7 +74,7 @@ class Cluster:
         job = job or self.job
         env = self.env(job)
         if name == "worker.sh":
-            env["RAY_OPTIONS"] = "--node-ip-address 127.0.0.1 --num-cpus 1 --object-store-memory 80000000"
+            env["RAY_OPTIONS"] = "--num-cpus 1 --object-store-memory 80000000"
         with open(self.log, "a") as log:
             self.raylets.append(subprocess.Popen([str(self.files / name)], env=env, stdout=log, stderr=log, stdin=subprocess.DEVNULL, cwd="/"))
         return self.raylets[-1]
@@ -152,8 +162,12 @@ def main():
     ap = argparse.ArgumentParser(description=__doc__)
     ap.add_argument("--sf", required=True, type=Path)
     ap.add_argument("--launcher", required=True, help="path of the real forge-launch")
+    ap.add_argument("--own-network", action="store_true", help=argparse.SUPPRESS)
     args = ap.parse_args()
     venv = install()
+    if not args.own_network:
+        own_network(sys.argv)
+    loopback_up()
     t = Checks("ray")
     with Folder() as work:
         site = Site(args.sf.resolve(), work, args.launcher)
