@@ -6,57 +6,44 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
+	"path"
 	"path/filepath"
 
 	"github.com/gatehouse-registry/gatehouse/digest"
-	"github.com/gatehouse-registry/gatehouse/internal/durable"
 )
 
 // Blob gives the file that has the digest, and fetches it with open when it is not there. d.Size bounds it: more bytes
-// than that are refused. Whoever reads the file verifies it: a damaged one is Dropped and asked for again.
+// than that are refused. When it was made its digest is d.Digest; who reads it later does that by Entry.Open, or verifies
+// it, and Drops an entry that was damaged and asks again.
 func (c *Cache) Blob(ctx context.Context, d digest.Descriptor, open func(context.Context) (io.ReadCloser, error)) (*Entry, error) {
-	entry := &Entry{c.place("blobs", d.Digest)}
-	if info, err := os.Lstat(entry.path); err == nil && info.Mode().IsRegular() {
-		return entry, nil
-	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
+	if d.Digest.Algorithm().New() == nil {
+		return nil, fmt.Errorf("%w: %q", digest.ErrMalformed, d.Digest)
 	}
-	tmp, err := c.temporary("tmp")
+	e, err := c.make(ctx, keyOf(blobs, d.Digest), false, func(into *Cache, m *making) error {
+		in, err := open(ctx)
+		if err != nil {
+			return fmt.Errorf("fetch: %w", err)
+		}
+		defer in.Close()
+		if sized, ok := in.(interface{ Size() int64 }); ok {
+			m.bytes = max(0, min(sized.Size(), d.Size))
+		}
+		m.made = path.Join(m.tmp, "blob")
+		got, n, err := into.download(m.made, d.Digest.Algorithm(), d.Size, in)
+		if err != nil {
+			return err
+		}
+		m.bytes = n
+		if got != d.Digest {
+			return &digest.MismatchError{Want: d.Digest, Got: got, WantSize: n, GotSize: n}
+		}
+		return nil
+	})
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(tmp)
-	file := filepath.Join(tmp, "blob")
-	if err := c.fillBlob(ctx, file, d, open); err != nil {
-		return nil, err
-	}
-	if err := os.Rename(file, entry.path); err != nil {
-		return nil, err
-	}
-	return entry, syncFolder(filepath.Dir(entry.path))
-}
-
-func (c *Cache) fillBlob(ctx context.Context, file string, d digest.Descriptor, open func(context.Context) (io.ReadCloser, error)) error {
-	in, err := open(ctx)
-	if err != nil {
-		return fmt.Errorf("fetch: %w", err)
-	}
-	defer in.Close()
-	out, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	sum := d.Digest.Algorithm().New()
-	n, err := io.Copy(io.MultiWriter(out, sum), io.LimitReader(in, d.Size+1))
-	got := digest.FromHash(d.Digest.Algorithm(), sum)
-	if err == nil && (n > d.Size || got != d.Digest) {
-		err = &digest.MismatchError{Want: d.Digest, Got: got, WantSize: d.Size, GotSize: n}
-	}
-	if err = errors.Join(err, out.Chmod(0o444), out.Sync(), out.Close()); err != nil {
-		return fmt.Errorf("fetch: %w", err)
-	}
-	return nil
+	e.want = d
+	return e, nil
 }
 
 // MaxDocument bounds a document, in bytes.
@@ -65,28 +52,48 @@ const MaxDocument = 16 << 20
 // Document reads a small document that SetDocument wrote; one that is not there is an fs.ErrNotExist. It proves nothing:
 // documents are signed, and whoever reads one verifies it. The name is a plain file name.
 func (c *Cache) Document(name string) ([]byte, error) {
-	if !filepath.IsLocal(name) || filepath.Base(name) != name {
+	if !plain(name) {
 		return nil, fmt.Errorf("%.100q is no name of a document", name)
 	}
-	f, err := os.OpenFile(filepath.Join(c.dir, "documents", name), os.O_RDONLY|noFollow, 0)
-	if err != nil {
-		return nil, err
+	c.mu.Lock()
+	spare := c.spare
+	c.mu.Unlock()
+	if spare != nil {
+		if b, err := spare.Document(name); err == nil {
+			return b, nil
+		}
 	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
+	b, err := c.readFile(path.Join("documents", name), MaxDocument)
+	if gone(err) {
+		return nil, fs.ErrNotExist
 	}
-	if !info.Mode().IsRegular() || info.Size() > MaxDocument {
-		return nil, fmt.Errorf("document %s in the cache: no regular file of at most %d bytes", name, MaxDocument)
-	}
-	return io.ReadAll(io.LimitReader(f, info.Size()))
+	return b, err
 }
 
 // SetDocument puts a document in place of the one that is there, at once for every reader.
 func (c *Cache) SetDocument(name string, b []byte) error {
-	if !filepath.IsLocal(name) || filepath.Base(name) != name || len(b) > MaxDocument {
+	if !plain(name) || len(b) > MaxDocument {
 		return fmt.Errorf("%.100q is no name of a document, or it has more than %d bytes", name, MaxDocument)
 	}
-	return durable.Replace(filepath.Join(c.dir, "documents", name), b, 0o644)
+	to := path.Join("documents", name)
+	err := c.write(to, b)
+	if errors.Is(err, errFolder) {
+		err = errors.Join(c.take(to), c.write(to, b))
+	}
+	if !c.unwritable(err) {
+		return err
+	}
+	spare, err := c.reserve()
+	if err != nil {
+		return err
+	}
+	return spare.SetDocument(name, b)
 }
+
+// plain reports whether a name is a file's alone.
+func plain(name string) bool {
+	return filepath.IsLocal(name) && filepath.Base(name) == name && len(name) <= 200
+}
+
+// path is the absolute path of what lies in the cache.
+func (c *Cache) path(name string) string { return filepath.Join(c.dir, name) }

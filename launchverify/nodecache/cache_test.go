@@ -141,10 +141,11 @@ func TestTreeIsMadeOnce(t *testing.T) {
 func TestSweep(t *testing.T) {
 	dir := t.TempDir()
 	c := open(t, dir, Options{})
-	mine, err := c.temporary("tmp")
+	name, err := c.temporary("tmp")
 	if err != nil {
 		t.Fatal(err)
 	}
+	mine := filepath.Join(dir, name)
 	dead := exec.Command("true")
 	if err := dead.Run(); err != nil {
 		t.Fatal(err)

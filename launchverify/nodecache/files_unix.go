@@ -5,52 +5,26 @@ package nodecache
 import (
 	"errors"
 	"io/fs"
-	"os"
-	"path/filepath"
-	"strconv"
 	"syscall"
 )
 
-// noFollow opens no link as the last element, and blocks on no FIFO.
-const noFollow = syscall.O_NOFOLLOW | syscall.O_NONBLOCK
+const (
+	// nonBlocking opens a FIFO without waiting for whoever writes to it.
+	nonBlocking = syscall.O_NONBLOCK
+	// errStale is how a file fails that another node removed.
+	errStale = syscall.ESTALE
+	// errNotFolder is how renaming a folder onto a file fails, and errFolder a file onto a folder.
+	errNotFolder = syscall.ENOTDIR
+	errFolder    = syscall.EISDIR
+)
 
-// errNotEmpty is how renaming a folder onto one that exists fails.
-const errNotEmpty = syscall.ENOTEMPTY
+// occupied reports whether renaming a folder failed because there is one already.
+func occupied(err error) bool {
+	return errors.Is(err, fs.ErrExist) || errors.Is(err, syscall.ENOTEMPTY)
+}
+
+// full reports whether there was no room.
+func full(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
 
 // alive reports whether a process of this node has the id. Doubt counts as life.
-func alive(pid string) bool {
-	n, err := strconv.Atoi(pid)
-	return err != nil || n <= 0 || !errors.Is(syscall.Kill(n, 0), syscall.ESRCH)
-}
-
-// syncFolder makes a folder's entries durable.
-func syncFolder(path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
-}
-
-// removeTree removes a tree whose folders may be sealed. One that is not there is no error.
-func removeTree(path string) error {
-	err := filepath.WalkDir(path, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || !d.IsDir() {
-			return err
-		}
-		return os.Chmod(path, 0o700)
-	})
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return errors.Join(err, os.RemoveAll(path))
-}
-
-// processSpace tells process namespaces apart, in which one number means different processes; "" where there is one.
-func processSpace() string {
-	link, err := os.Readlink("/proc/self/ns/pid")
-	if err != nil {
-		return ""
-	}
-	return link[len("pid:[") : len(link)-1]
-}
+func alive(pid int) bool { return !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }

@@ -5,108 +5,180 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
-	"path/filepath"
+	"path"
 
 	"github.com/gatehouse-registry/gatehouse/admission/archive"
 	"github.com/gatehouse-registry/gatehouse/admission/limit"
 	"github.com/gatehouse-registry/gatehouse/admission/receipt"
 	"github.com/gatehouse-registry/gatehouse/admission/rule"
+	"github.com/gatehouse-registry/gatehouse/digest"
+	"github.com/gatehouse-registry/gatehouse/digest/tree"
 )
 
 // Source brings packs from a registry. It need not be safe for concurrent use.
 type Source interface {
 	// Fetch opens the archive, a tar+gzip stream, of the pack whose OCI manifest has the digest pin.Manifest. The
-	// bytes must have been, or must be while they are read, verified against that manifest's layer.
+	// bytes must have been, or must be while they are read, verified against that manifest's layer. A reader that has
+	// a method Size() int64 says with it how many bytes will come.
 	Fetch(ctx context.Context, pin receipt.Pin) (io.ReadCloser, error)
 }
 
-// Tree gives the unpacked pack's folder, and fetches the pack when it is not there. With a warm cache the source
-// is not asked. The files are to be verified by whoever uses them: a folder that was damaged is Dropped and asked for again.
+// Tree gives the unpacked pack's folder, and makes it when it is not there: from the archive in the cache, else of the
+// source. With a warm cache the source is not asked. When it was made both its digests are those of the pin; who uses the
+// files later verifies them, and Drops an entry that was damaged and asks again.
 func (c *Cache) Tree(ctx context.Context, pin receipt.Pin, from Source) (*Entry, error) {
 	if pin.Manifest.IsZero() {
 		return nil, errors.New("the registry names no manifest")
 	}
-	entry := &Entry{c.place("trees", pin.Manifest)}
-	if _, err := os.Stat(entry.path); err == nil {
-		return entry, nil
-	} else if !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
-	tmp, err := c.temporary("tmp")
-	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(tmp)
-	if err := c.fill(ctx, tmp, pin, from); err != nil {
-		return nil, err
-	}
-	// Somebody else's entry is as good as ours.
-	if err := os.Rename(filepath.Join(tmp, "tree"), entry.path); err != nil && !occupied(err) {
-		return nil, err
-	}
-	return entry, syncFolder(filepath.Dir(entry.path))
+	return c.make(ctx, keyOf(trees, pin.Manifest), true, func(into *Cache, m *making) error {
+		job := unpacking{ctx: ctx, c: into, m: m, pin: pin}
+		if err := job.fromArchive(); err == nil || full(err) {
+			return err
+		}
+		// What the archive left behind would be in the way.
+		if err := into.remove(path.Join(m.tmp, "tree")); err != nil {
+			return err
+		}
+		*m = making{tmp: m.tmp}
+		return job.fromSource(from)
+	})
 }
 
-func occupied(err error) bool {
-	return errors.Is(err, fs.ErrExist) || errors.Is(err, errNotEmpty)
+// unpacking is one making of a tree.
+type unpacking struct {
+	ctx context.Context
+	c   *Cache
+	m   *making
+	pin receipt.Pin
 }
 
-// fill fetches a pack's archive and unpacks it below tmp. Both digests must be those of the pin.
-func (c *Cache) fill(ctx context.Context, tmp string, pin receipt.Pin, from Source) error {
-	file := filepath.Join(tmp, "archive")
-	if err := download(ctx, file, pin, from); err != nil {
-		return err
-	}
-	src, err := archive.FromFile(file)
+// fromArchive unpacks the archive that lies in the cache. Its record says which one that is; the digests of the pin
+// say whether that is true.
+func (u *unpacking) fromArchive() error {
+	rec, err := u.c.record(keyOf(trees, u.pin.Manifest))
 	if err != nil {
 		return err
 	}
-	checked, report, err := archive.Check(src, archive.Options{Policy: c.opt.Policy, SpoolDir: tmp})
+	if rec.Archive.IsZero() {
+		return ErrNotFound
+	}
+	key := keyOf(blobs, rec.Archive)
+	e, ok := u.c.present(key, false)
+	if !ok {
+		return ErrNotFound
+	}
+	defer e.Release()
+	src, err := archive.FromRoot(u.c.root, key)
 	if err != nil {
 		return err
 	}
-	subject := rule.Subject{Name: pin.ID, Version: pin.Version}
-	if checked == nil {
-		return report.Decide(rule.Launch, subject, nil).Err()
+	if err = u.unpack(src, rec.Archive); err != nil && !full(err) {
+		err = errors.Join(err, u.c.Drop(e))
 	}
-	defer checked.Close()
-	found := checked.Listing()
-	if found.Content != pin.Content || found.Tree != pin.Tree {
-		var wrong rule.Report
-		wrong.Add(rule.Violation{Rule: "launch.digest.copy", Message: fmt.Sprintf(
-			"%s: the registry's archive has content %s and tree %s, expected %s and %s", pin, found.Content, found.Tree, pin.Content, pin.Tree)})
-		return wrong.Decide(rule.Launch, subject, nil).Err()
-	}
-	dir := filepath.Join(tmp, "tree")
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		return err
-	}
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	return archive.Unpack(checked, root, archive.UnpackOptions{ReadOnly: true, Sync: true})
+	return err
 }
 
-func download(ctx context.Context, file string, pin receipt.Pin, from Source) error {
-	in, err := from.Fetch(ctx, pin)
+// fromSource fetches the archive, and unpacks it.
+func (u *unpacking) fromSource(from Source) error {
+	in, err := from.Fetch(u.ctx, u.pin)
 	if err != nil {
 		return fmt.Errorf("fetch: %w", err)
 	}
 	defer in.Close()
-	out, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if sized, ok := in.(interface{ Size() int64 }); ok {
+		u.m.bytes = max(0, min(sized.Size(), limit.Compressed))
+	}
+	name := path.Join(u.m.tmp, "archive")
+	sum, n, err := u.c.download(name, digest.SHA256, limit.Compressed, in)
 	if err != nil {
 		return err
 	}
-	n, err := io.Copy(out, io.LimitReader(in, limit.Compressed+1))
-	if err == nil && n > limit.Compressed {
-		err = fmt.Errorf("the archive has more than %d bytes", limit.Compressed)
+	src, err := archive.FromRoot(u.c.root, name)
+	if err != nil {
+		return err
 	}
-	if err = errors.Join(err, out.Close()); err != nil {
-		return fmt.Errorf("fetch: %w", err)
+	u.m.bytes = n
+	if err := u.unpack(src, sum); err != nil {
+		return err
 	}
+	u.m.files = append([]file{{name, keyOf(blobs, sum)}}, u.m.files...)
 	return nil
+}
+
+// unpack checks an archive and writes its files below tmp. Both digests must be those of the pin.
+func (u *unpacking) unpack(src archive.Source, sum digest.Digest) error {
+	checked, report, err := archive.Check(src, archive.Options{Policy: u.c.opt.Policy, Sum: true, SpoolDir: u.c.path(u.m.tmp)})
+	if err != nil {
+		return err
+	}
+	subject := rule.Subject{Name: u.pin.ID, Version: u.pin.Version}
+	if checked == nil {
+		return report.Decide(rule.Launch, subject, nil).Err()
+	}
+	defer checked.Close()
+	if checked.Digest() != sum {
+		return &digest.MismatchError{Want: sum, Got: checked.Digest(), WantSize: checked.Size(), GotSize: checked.Size()}
+	}
+	found := checked.Listing()
+	if found.Content != u.pin.Content || found.Tree != u.pin.Tree {
+		var wrong rule.Report
+		wrong.Add(rule.Violation{Rule: "launch.digest.copy", Message: fmt.Sprintf(
+			"%s: the registry's archive has content %s and tree %s, expected %s and %s", u.pin, found.Content, found.Tree, u.pin.Content, u.pin.Tree)})
+		return wrong.Decide(rule.Launch, subject, nil).Err()
+	}
+	size := onDisk(found)
+	u.m.bytes += size
+	dir := path.Join(u.m.tmp, "tree")
+	if err := u.c.root.Mkdir(dir, 0o755); err != nil {
+		return err
+	}
+	root, err := u.c.root.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	if err := archive.Unpack(checked, root, archive.UnpackOptions{ReadOnly: true, Sync: true}); err != nil {
+		return err
+	}
+	key := keyOf(trees, u.pin.Manifest)
+	rec := record{ID: u.pin.ID, Version: u.pin.Version, Bytes: size, Content: found.Content, Tree: found.Tree, Archive: sum}
+	from := path.Join(u.m.tmp, "record")
+	if err := u.c.create(from, rec.encode()); err != nil {
+		return err
+	}
+	u.m.made, u.m.files = dir, []file{{from, recordOf(key)}}
+	return nil
+}
+
+// onDisk is how many bytes the files of a tree take, in whole pages, with one for each folder.
+func onDisk(l *tree.Listing) int64 {
+	const page = 4096
+	folders := map[string]bool{".": true}
+	n := int64(page)
+	for e := range l.Counted {
+		n += (e.Size + page - 1) / page * page
+		for dir := path.Dir(e.Path); !folders[dir]; dir = path.Dir(dir) {
+			folders[dir] = true
+			n += page
+		}
+	}
+	return n
+}
+
+// download writes what comes into a new file of the cache, at most max bytes, and gives their digest.
+func (c *Cache) download(name string, by digest.Algorithm, max int64, in io.Reader) (digest.Digest, int64, error) {
+	out, err := c.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return digest.Digest{}, 0, err
+	}
+	sum := by.New()
+	n, err := digest.Copy(out, io.LimitReader(in, max+1), sum)
+	if err == nil && n > max {
+		err = fmt.Errorf("more than %d bytes came", max)
+	}
+	if err = errors.Join(err, out.Chmod(0o444), out.Sync(), out.Close()); err != nil {
+		return digest.Digest{}, n, fmt.Errorf("fetch: %w", err)
+	}
+	return digest.FromHash(by, sum), n, nil
 }
