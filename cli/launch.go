@@ -55,6 +55,10 @@ With --from-package the job's directory is made of the job package that the rece
 it has the folder of the outputs alone (*_OUT_DIR, else EXPERIMENT/outputs), and the rest can't be written to. Plugins and
 recipe packs need not lie there, and without --jobspec the spec is the one that the receipt pins.
 
+An agent that is root runs the command with --user as somebody else, whose rights alone then open the job directory; HOME,
+USER and LOGNAME become that account's. Without --user the command runs as root, and a warning says when the job directory
+is not root's.
+
 Where the node allows no namespaces the launch is refused, unless --allow private-copy accepts a copy that keeps out
 accidents and other users only. --record FILE says afterwards what was checked, under which protection, and what ran.
 
@@ -118,6 +122,7 @@ func (a app) runLaunch(ctx context.Context, f launchFlags, command []string) err
 		return a.printVerified(record)
 	}
 	a.warnOfProtection(record)
+	a.warnOfRoot(f.rootFlags, record)
 	return exitStatus{code}
 }
 

@@ -1,6 +1,9 @@
 package cli
 
 import (
+	"errors"
+	"fmt"
+
 	"github.com/spf13/pflag"
 
 	"github.com/gatehouse-registry/gatehouse/launchverify"
@@ -11,6 +14,7 @@ type rootFlags struct {
 	allow, bind []string
 	mountPoint  string
 	fromPackage string
+	user        string
 }
 
 // privateCopy is the one thing that --allow allows.
@@ -22,6 +26,7 @@ const pinnedPackage = "\x00"
 func (f *rootFlags) add(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&f.allow, "allow", nil, "private-copy: launch where the node has no namespaces")
 	flags.StringSliceVar(&f.bind, "bind", nil, "a further name at the top of the job directory that the job may see")
+	flags.StringVar(&f.user, "user", "", "run the command as this account, NAME or UID[:GID], with its groups (the agent must be root)")
 	flags.StringVar(&f.mountPoint, "mount-point", "", "the empty, root-owned folder at which the job sees its directory (default one that the node has)")
 	flags.StringVar(&f.fromPackage, "from-package", "", "make the job directory of the admitted job package, from the cache or the registry, or from `=FILE`")
 	flags.Lookup("from-package").NoOptDefVal = pinnedPackage
@@ -40,5 +45,21 @@ func (f rootFlags) root(o *launchverify.Options) error {
 	if f.fromPackage != pinnedPackage {
 		o.Package = f.fromPackage
 	}
-	return nil
+	if f.user == "" {
+		return nil
+	}
+	user, err := launchverify.LookupUser(f.user)
+	if _, wrong := errors.AsType[*launchverify.UsageError](err); wrong {
+		return usagef("--user: %w", err)
+	}
+	o.User = &user
+	return err
+}
+
+// warnOfRoot says that root runs what is somebody else's to change. It is no refusal: in a container root is who one is, and
+// the job directory lies where a user put it.
+func (a app) warnOfRoot(f rootFlags, r launchverify.Record) {
+	if f.user == "" && r.Started && r.User.UID == 0 && r.JobOwner > 0 && r.Package.IsZero() {
+		fmt.Fprintf(a.env.Err, "sf launch: warning: the command runs as root, and the job directory is of uid %d, who decides what lies there: --user %d runs it as its owner\n", r.JobOwner, r.JobOwner)
+	}
 }

@@ -1,6 +1,7 @@
 package launchverify
 
 import (
+	"iter"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -27,8 +28,8 @@ var pythonSwitches = []string{"PYTHONDONTWRITEBYTECODE", "PYTHONNOUSERSITE"}
 
 // jobEnvironment derives the command's environment. Of the steering variables and of Python's switches those that keep
 // names stay as they are; where the job's directory is can't be kept. root is where the job sees that
-// directory; outputs is where its outputs go.
-func jobEnvironment(env []string, d dialect.Dialect, root, outputs string, keep []string) environment {
+// directory; outputs is where its outputs go. user, unless nil, is somebody else than the variables are of.
+func jobEnvironment(env []string, d dialect.Dialect, root, outputs string, user *User, keep []string) environment {
 	prefix := d.Names().EnvPrefix
 	drop := slices.Clone(steering)
 	for _, other := range dialect.All {
@@ -45,6 +46,11 @@ func jobEnvironment(env []string, d dialect.Dialect, root, outputs string, keep 
 			e.set = append(e.set, name+"=1")
 		}
 	}
+	for name, value := range user.environment() {
+		if have, _ := lookup(env, name); have != value && !slices.Contains(keep, name) {
+			e.set = append(e.set, name+"="+value)
+		}
+	}
 	for _, entry := range env {
 		name, _, _ := strings.Cut(entry, "=")
 		switch {
@@ -59,6 +65,16 @@ func jobEnvironment(env []string, d dialect.Dialect, root, outputs string, keep 
 	slices.Sort(e.removed)
 	e.vars = append(e.vars, e.set...)
 	return e
+}
+
+// environment gives the variables that say whose environment it is.
+func (u *User) environment() iter.Seq2[string, string] {
+	return func(yield func(name, value string) bool) {
+		if u == nil || u.Name == "" {
+			return
+		}
+		_ = yield("HOME", u.Home) && yield("LOGNAME", u.Name) && yield("USER", u.Name)
+	}
 }
 
 // lookup finds a variable's value as the C library does: the first entry counts.

@@ -23,23 +23,26 @@ func TestJobEnvironment(t *testing.T) {
 		env     []string
 		d       dialect.Dialect
 		keep    []string
+		user    *User
 		vars    []string
 		removed []string
 	}{
-		{"nothing given", nil, dialect.Forge, nil,
+		{"nothing given", nil, dialect.Forge, nil, nil,
 			[]string{"FORGE_WORK_DIR=/r", "PWD=/r", "FORGE_OUT_DIR=/job/e/outputs", "PYTHONDONTWRITEBYTECODE=1", "PYTHONNOUSERSITE=1"}, nil},
-		{"steered", []string{"B=2", "PYTHONPATH=x", "A=1", "PYTHONPATH=y", "TUNEPLANE_CAPSULE_VERIFIED=1", "PYTHONPYCACHEPREFIX="}, dialect.TunePlane, nil,
+		{"steered", []string{"B=2", "PYTHONPATH=x", "A=1", "PYTHONPATH=y", "TUNEPLANE_CAPSULE_VERIFIED=1", "PYTHONPYCACHEPREFIX="}, dialect.TunePlane, nil, nil,
 			[]string{"B=2", "A=1", "TUNEPLANE_WORK_DIR=/r", "PWD=/r", "TUNEPLANE_OUT_DIR=/job/e/outputs", "PYTHONDONTWRITEBYTECODE=1", "PYTHONNOUSERSITE=1"},
 			[]string{"PYTHONPATH", "PYTHONPYCACHEPREFIX", "TUNEPLANE_CAPSULE_VERIFIED"}},
-		{"set already", []string{"FORGE_WORK_DIR=/elsewhere", "FORGE_OUT_DIR=/out", "PWD=/", "PYTHONNOUSERSITE=", "PYTHONDONTWRITEBYTECODE="}, dialect.Forge, nil,
+		{"set already", []string{"FORGE_WORK_DIR=/elsewhere", "FORGE_OUT_DIR=/out", "PWD=/", "PYTHONNOUSERSITE=", "PYTHONDONTWRITEBYTECODE="}, dialect.Forge, nil, nil,
 			[]string{"FORGE_OUT_DIR=/out", "FORGE_WORK_DIR=/r", "PWD=/r", "PYTHONDONTWRITEBYTECODE=1", "PYTHONNOUSERSITE=1"}, nil},
 		{"kept, but for where the job is", []string{"PYTHONPATH=x", "FORGE_RECIPE_PATH=y", "FORGE_WORK_DIR=/elsewhere", "PYTHONNOUSERSITE=0"}, dialect.Forge,
-			[]string{"PYTHONPATH", "FORGE_RECIPE_PATH", "FORGE_WORK_DIR", "PWD", "PYTHONNOUSERSITE"},
+			[]string{"PYTHONPATH", "FORGE_RECIPE_PATH", "FORGE_WORK_DIR", "PWD", "PYTHONNOUSERSITE"}, nil,
 			[]string{"PYTHONPATH=x", "FORGE_RECIPE_PATH=y", "PYTHONNOUSERSITE=0", "FORGE_WORK_DIR=/r", "PWD=/r", "FORGE_OUT_DIR=/job/e/outputs", "PYTHONDONTWRITEBYTECODE=1"}, nil},
-		{"a relative output directory", []string{"FORGE_OUT_DIR=out"}, dialect.Forge, nil,
+		{"of somebody else", []string{"HOME=/root", "USER=root", "A=1"}, dialect.Forge, []string{"PYTHONNOUSERSITE"}, &User{UID: 7, Name: "seven", Home: "/home/seven"},
+			[]string{"A=1", "FORGE_WORK_DIR=/r", "PWD=/r", "FORGE_OUT_DIR=/job/e/outputs", "PYTHONDONTWRITEBYTECODE=1", "HOME=/home/seven", "LOGNAME=seven", "USER=seven"}, nil},
+		{"a relative output directory", []string{"FORGE_OUT_DIR=out"}, dialect.Forge, nil, nil,
 			[]string{"FORGE_WORK_DIR=/r", "PWD=/r", "FORGE_OUT_DIR=" + filepath.Join(here, "out"), "PYTHONDONTWRITEBYTECODE=1", "PYTHONNOUSERSITE=1"}, nil},
 	} {
-		got := jobEnvironment(c.env, c.d, "/r", outputsOf(t, c.env, c.d), c.keep)
+		got := jobEnvironment(c.env, c.d, "/r", outputsOf(t, c.env, c.d), c.user, c.keep)
 		if diff := cmp.Diff(c.vars, got.vars); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", c.name, diff)
 		}

@@ -22,6 +22,7 @@ const specName = "jobspec.json"
 // job is a job directory and the spec that was read from it, once.
 type job struct {
 	dir     string // absolute
+	owner   int    // the uid that dir belongs to; -1 when that is not known
 	dialect dialect.Dialect
 	bytes   []byte
 	spec    *jobspec.Spec // nil when the document is no object
@@ -55,6 +56,7 @@ func openJob(path string, who identity, policy rule.Policy) (*job, error) {
 	}
 	j := &job{dir: filepath.Dir(folder), dialect: d}
 	err = who.do(func() error {
+		j.owner = ownerOf(j.dir)
 		j.bytes, err = readRegular(abs, limit.Document)
 		return err
 	})

@@ -66,8 +66,8 @@ type Options struct {
 	// MountPoint is the empty, root-owned directory at which the private root is mounted; "" chooses one. The job
 	// sees its directory there.
 	MountPoint string
-	// User is who the command runs as. Nil is the agent's real user: itself, or who started a set-uid agent. Only
-	// root may name another one.
+	// User is who the command runs as (LookupUser finds accounts). Nil is the agent's real user. Only root may name another
+	// one: then the job directory is read, and the command runs, with the rights of that user alone.
 	User *User
 
 	CoreVersion string // of the client that the command runs; "" takes the spec's provenance.core_version
@@ -105,6 +105,9 @@ type User struct {
 	UID    int   `json:"uid"`
 	GID    int   `json:"gid"`
 	Groups []int `json:"groups"` // supplementary
+	// Name and Home become the job's USER, LOGNAME and HOME; "" leaves its environment as it is.
+	Name string `json:"name,omitempty"`
+	Home string `json:"home,omitempty"`
 }
 
 // Fetcher brings what is pinned from a registry. Its methods are called with pins that differ; they need not be

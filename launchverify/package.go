@@ -39,7 +39,7 @@ func jobHere() (*job, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the current directory stands for the job's: %w", err)
 	}
-	return &job{dir: dir}, nil
+	return &job{dir: dir, owner: ownerOf(dir)}, nil
 }
 
 // pinnedSpec brings the spec that the receipt pins, from the cache or from the registry.

@@ -65,6 +65,11 @@ type Record struct {
 	Job         string        `json:"job,omitempty"`
 	Audience    string        `json:"audience,omitempty"`
 
+	// User is who the command ran as, or was to. JobOwner is the uid that the job directory belongs to: whoever that is
+	// decides what lies there, and so what runs as User.
+	User     User `json:"user"`
+	JobOwner int  `json:"jobOwner"`
+
 	Mode Mode `json:"mode,omitempty"`
 	// Unavailable says, for each better mode that was tried, why the node does not allow it.
 	Unavailable map[Mode]string `json:"unavailable,omitempty"`

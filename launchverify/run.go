@@ -109,6 +109,7 @@ func (l *launch) admitted(ctx context.Context) (err error) {
 		return err
 	}
 	l.rec.JobDir, l.rec.Dialect = l.job.dir, l.job.dialect
+	l.rec.JobOwner = l.job.owner
 	if l.job.bytes != nil {
 		l.rec.SpecBytes = digest.FromBytes(l.job.bytes)
 	}
@@ -160,6 +161,7 @@ func (l *launch) complete() (err error) {
 		}
 	}
 	l.who, err = identify(o.User)
+	l.rec.User = l.who.User
 	return err
 }
 
@@ -295,7 +297,7 @@ func (l *launch) attempt(ctx context.Context, p *plan, store *nodecache.Cache) (
 	} else if p.Root, err = mountPoint(p.Mode, l.o.MountPoint); err != nil {
 		return err.Error(), nil
 	}
-	env := jobEnvironment(l.o.Env, l.job.dialect, p.Root, l.outputs(), l.o.KeepEnv)
+	env := jobEnvironment(l.o.Env, l.job.dialect, p.Root, l.outputs(), l.o.User, l.o.KeepEnv)
 	p.Env = env.vars
 	l.rec.Mode, l.rec.PIDNamespace, l.rec.Root = p.Mode, p.PIDNamespace, p.Root
 	l.rec.RemovedEnv, l.rec.SetEnv = append([]string{}, env.removed...), env.set
