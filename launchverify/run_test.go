@@ -5,6 +5,7 @@ package launchverify
 import (
 	"bytes"
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -93,29 +94,44 @@ func TestCache(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	spoilArchive := func() {
+		archives, err := filepath.Glob(filepath.Join(o.CacheDir, "blobs", "*"))
+		if err != nil || len(archives) != 1 {
+			t.Fatalf("the cache holds the archives %v (%v), expected one", archives, err)
+		}
+		if err := errors.Join(os.Remove(archives[0]), os.WriteFile(archives[0], []byte("evil"), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	spoil()
+	rec, err := launch()
+	if err != nil || r.shelf.fetched != 1 {
+		t.Errorf("damaged, without a registry but with the archive: %v, fetched %d times", err, r.shelf.fetched)
+	}
+	published := sums(t, filepath.Join(r.base, "published/lab/alpha"))["alpha_patch.py"]
+	if s, ran := r.saw(); !ran || s.Files["forge_plugins/alpha/alpha_patch.py"] != published {
+		t.Errorf("the command did not see the published file: %+v", rec)
+	}
+	if err := os.Symlink("/etc", filepath.Join(entry, "x")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := launch(); err != nil || r.shelf.fetched != 1 {
+		t.Fatalf("a link in the cache: %v, fetched %d times", err, r.shelf.fetched)
+	}
+	spoil()
+	spoilArchive()
 	if rec, err := launch(); err == nil || rec.Started || ExitCode(rec, err) != 5 {
-		t.Errorf("damaged, without a registry: %v (exit code %d)", err, ExitCode(rec, err))
+		t.Errorf("damaged, and the archive, without a registry: %v (exit code %d)", err, ExitCode(rec, err))
 	}
 	if _, ran := r.saw(); ran {
 		t.Error("the command ran with a damaged copy")
 	}
 	r.shelf.down = false
-	if _, err := launch(); err != nil {
-		t.Fatalf("fetched again: %v", err)
+	rec, err = launch()
+	if err != nil || r.shelf.fetched != 2 {
+		t.Errorf("fetched again: %v, fetched %d times", err, r.shelf.fetched)
 	}
-	if err := os.Symlink("/etc", filepath.Join(entry, "x")); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := launch(); err != nil || r.shelf.fetched != 3 {
-		t.Fatalf("a link in the cache: %v, fetched %d times", err, r.shelf.fetched)
-	}
-	spoil()
-	rec, err := launch()
-	if err != nil || r.shelf.fetched != 4 {
-		t.Errorf("damaged: %v, fetched %d times", err, r.shelf.fetched)
-	}
-	if s, ran := r.saw(); !ran || s.Files["forge_plugins/alpha/alpha_patch.py"] != sums(t, filepath.Join(r.base, "published/lab/alpha"))["alpha_patch.py"] {
+	if s, ran := r.saw(); !ran || s.Files["forge_plugins/alpha/alpha_patch.py"] != published {
 		t.Errorf("the command did not see the published file: %+v", rec)
 	}
 	nothingLeft(t, r)
