@@ -21,7 +21,7 @@ func (a app) admin() *cobra.Command {
 	key := &cobra.Command{Use: "key", Short: "The key that signs receipts", Args: cobra.NoArgs}
 	key.AddCommand(a.keyShow())
 	cmd.AddCommand(a.backup(), a.restore(), a.migrate(), a.readOnly())
-	cmd.AddCommand(a.device(), a.robot(), a.repositoryAccess(), a.namespace())
+	cmd.AddCommand(a.device(), a.robot(), a.adminNode(), a.repositoryAccess(), a.namespace())
 	cmd.AddCommand(a.gc(), a.fsck(), a.scrub(), a.quota(), a.handover(), a.jobReport())
 	cmd.AddCommand(account, token, key, a.catalog())
 	return cmd

@@ -25,7 +25,7 @@ that are only read. A pack is named OWNER/NAME, one version of it OWNER/NAME@VER
 	check.Use = "check DIR|ARCHIVE"
 	cmd.AddCommand(
 		a.pluginNew(), check, a.pluginPack(), a.pluginPublish(), a.pluginList(), a.pluginInfo(), a.pluginPull(),
-		a.pluginInstall(), a.pluginRemove(), a.pluginSetEnabled(true), a.pluginSetEnabled(false),
+		a.pluginInstall(), a.pluginRemove(), a.pluginEnable(), a.pluginDisable(), a.pluginRevoke(),
 	)
 	return cmd
 }
@@ -74,15 +74,11 @@ func find(ctx context.Context, c *client.Client, ref name.Ref) (published, error
 	return p, nil
 }
 
-// pluginSetEnabled enables or disables versions.
-func (a app) pluginSetEnabled(enabled bool) *cobra.Command {
-	verb, what := "enable", "Let jobs use a version again (administrators)"
-	if !enabled {
-		verb, what = "disable", "Keep new jobs from using a version (administrators)"
-	}
+// pluginEnable lets jobs use versions again.
+func (a app) pluginEnable() *cobra.Command {
 	return &cobra.Command{
-		Use: verb + " OWNER/NAME[@VERSION]", Short: what, Args: cobra.ExactArgs(1), ValidArgsFunction: a.completePlugins,
-		Long: what + ". Without a version all versions are meant. Jobs that were admitted before still launch.",
+		Use: "enable OWNER/NAME[@VERSION]", Short: "Let jobs use a version again (administrators)", Args: cobra.ExactArgs(1), ValidArgsFunction: a.completePlugins,
+		Long: "Let jobs use a version again. Without a version all versions are meant, but for those that were revoked.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ref, err := parseRef(args[0])
 			if err != nil {
@@ -92,14 +88,14 @@ func (a app) pluginSetEnabled(enabled bool) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			out, err := c.SetEnabled(cmd.Context(), id(ref), ref.Version, enabled, "")
+			out, err := c.SetEnabled(cmd.Context(), id(ref), ref.Version, true, "")
 			if err != nil {
 				return fmt.Errorf("%s: %w", ref, err)
 			}
 			if a.opt.json {
 				return a.env.writeJSON(out)
 			}
-			_, err = fmt.Fprintf(a.env.Out, "%sd %s (versions: %d)\n", verb, ref, out.Affected)
+			_, err = fmt.Fprintf(a.env.Out, "enabled %s (versions: %d)\n", ref, out.Affected)
 			return err
 		},
 	}

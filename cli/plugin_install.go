@@ -106,8 +106,10 @@ func (a app) install(ctx context.Context, proj *project.Project, exp string, ref
 func installable(p published, proj *project.Project, exp string) error {
 	kind := pack.Kind(p.Kind)
 	switch {
+	case p.RevokedAt != "":
+		return registry.Errorf(registry.RevokedVersion, "%s was revoked: %s", p.ref(), printable(p.Reason))
 	case !p.Enabled:
-		return registry.Errorf(registry.Disabled, "%s is disabled", p.ref())
+		return registry.Errorf(registry.Disabled, "%s is disabled%s", p.ref(), because(p.Reason))
 	case p.Dialect != proj.Dialect:
 		return fmt.Errorf("%s is for %s, the project %s is of %s", p.ref(), p.Dialect, proj.Root, proj.Dialect)
 	case !kind.Executable():

@@ -47,16 +47,28 @@ func printPlugins(w io.Writer, rows []wire.PluginRow) error {
 	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
 	fmt.Fprintln(t, "PACK\tLATEST\tKIND\tDIALECT\tSTATE\tSUMMARY")
 	for _, r := range rows {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", printable(r.ID), printable(r.LatestVersion), printable(r.Kind), printable(string(r.Dialect)), stateOf(r.Enabled), printable(r.Summary))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", printable(r.ID), printable(r.LatestVersion), printable(r.Kind), printable(string(r.Dialect)), stateOf(r.Enabled, "", ""), printable(r.Summary))
 	}
 	return t.Flush()
 }
 
-func stateOf(enabled bool) string {
-	if enabled {
+// stateOf says whether jobs may use a version, and why not.
+func stateOf(enabled bool, reason, revokedAt string) string {
+	switch {
+	case enabled:
 		return "enabled"
+	case revokedAt != "":
+		return "revoked at " + revokedAt + because(reason)
 	}
-	return "disabled"
+	return "disabled" + because(reason)
+}
+
+// because is a reason behind a colon, "" when nobody gave one.
+func because(reason string) string {
+	if reason == "" {
+		return ""
+	}
+	return ": " + printable(reason)
 }
 
 // pluginInfo shows one version.
@@ -88,7 +100,7 @@ func (a app) pluginInfo() *cobra.Command {
 func printPlugin(w io.Writer, p wire.Plugin, host string) error {
 	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
 	for _, row := range [][2]string{
-		{"pack", p.ID}, {"version", p.Version}, {"kind", p.Kind + " (" + string(p.Dialect) + ")"}, {"state", stateOf(p.Enabled)},
+		{"pack", p.ID}, {"version", p.Version}, {"kind", p.Kind + " (" + string(p.Dialect) + ")"}, {"state", stateOf(p.Enabled, p.Reason, p.RevokedAt)},
 		{"summary", p.Summary}, {"recipe", recipeNames(p)}, {"content", p.Digest}, {"tree", p.TreeDigest}, {"manifest", p.ManifestDigest},
 		{"ref", host + "/" + p.Reference}, {"size", fmt.Sprintf("%d bytes packed, %d files", p.SizeBytes, p.Files)},
 		{"published", p.CreatedAt + " by " + p.CreatedBy},
@@ -100,7 +112,7 @@ func printPlugin(w io.Writer, p wire.Plugin, host string) error {
 	}
 	fmt.Fprintln(t, "versions\t")
 	for _, v := range p.Versions {
-		fmt.Fprintf(t, "  %s\t%s  %s  %s\n", printable(v.Version), stateOf(v.Enabled), printable(v.CreatedAt), printable(v.Digest))
+		fmt.Fprintf(t, "  %s\t%s  %s  %s\n", printable(v.Version), printable(stateOf(v.Enabled, v.Reason, v.RevokedAt)), printable(v.CreatedAt), printable(v.Digest))
 	}
 	return t.Flush()
 }

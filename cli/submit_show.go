@@ -189,8 +189,13 @@ func (a app) showDryRun(s submission, server, account string, d rule.Decision) e
 
 // confirm asks the person at the terminal. Where there is none it is a usage error; a no ends the command with exit code 1.
 func (a app) confirm(ctx context.Context, question string) error {
+	return a.ask(ctx, question, "submit with --yes, or look at it with --dry-run")
+}
+
+// ask is confirm for any question; otherwise says what to do where nobody can be asked.
+func (a app) ask(ctx context.Context, question, otherwise string) error {
 	if in, ok := a.env.In.(*os.File); !ok || !term.IsTerminal(int(in.Fd())) {
-		return usagef("nobody can be asked here: submit with --yes, or look at it with --dry-run")
+		return usagef("nobody can be asked here: %s", otherwise)
 	}
 	fmt.Fprintf(a.env.Err, "%s [y/N] ", question)
 	type answer struct {
