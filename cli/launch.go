@@ -128,8 +128,9 @@ func (a app) runLaunch(ctx context.Context, f launchFlags, command []string) err
 
 // launchOptions turns flags and environment into options.
 func (a app) launchOptions(f launchFlags, command []string) (launchverify.Options, error) {
+	in := &launchSignIn{app: a, nodeState: f.nodeState}
 	o := launchverify.Options{
-		JobSpec: f.jobSpec, Command: command, CheckOnly: f.verifyOnly, Grace: f.grace, KeepEnv: f.keepEnv, CoreVersion: f.core, Fetcher: &fetcher{app: a},
+		JobSpec: f.jobSpec, Command: command, CheckOnly: f.verifyOnly, Grace: f.grace, KeepEnv: f.keepEnv, CoreVersion: f.core, Fetcher: &fetcher{app: a, signIn: in}, Verified: in.verified,
 	}
 	if err := f.root(&o); err != nil {
 		return o, err

@@ -17,20 +17,10 @@ import (
 // a server nor a session.
 type fetcher struct {
 	app    app
-	client *client.Client
+	signIn *launchSignIn
 }
 
-func (f *fetcher) open(ctx context.Context) (*client.Client, error) {
-	if f.client != nil {
-		return f.client, nil
-	}
-	c, err := f.app.env.ociClient(ctx)
-	if err != nil {
-		return nil, err
-	}
-	f.client = c
-	return c, nil
-}
+func (f *fetcher) open(ctx context.Context) (*client.Client, error) { return f.signIn.client(ctx) }
 
 // Fetch opens a pack's archive; reading it fails unless it is the one that the pinned manifest names.
 func (f *fetcher) Fetch(ctx context.Context, pin receipt.Pin) (io.ReadCloser, error) {

@@ -76,7 +76,9 @@ type Options struct {
 	// CacheBytes is how large the cache may grow; 0 is nodecache.DefaultMaxBytes.
 	CacheBytes int64
 	Fetcher    Fetcher
-	Policy     rule.Policy
+	// Verified is told the receipt's envelope once it was verified, before anything is fetched. Nil is not called.
+	Verified func(envelope []byte)
+	Policy   rule.Policy
 	// Grace is how long the command has between the signal that ends it and SIGKILL; 0 is DefaultGrace.
 	Grace time.Duration
 	Now   time.Time // for the receipt's expiry; the zero time is the present

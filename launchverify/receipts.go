@@ -47,7 +47,9 @@ func (l *launch) receive(ctx context.Context) error {
 	if o.Job != "" && r.Job != o.Job {
 		return refusal("launch.receipt.job", l.job.subject(), "%s is of job %.200q, expected %.200q", l.receiptName(), r.Job, o.Job)
 	}
-	l.rcp = r
+	if l.rcp = r; o.Verified != nil {
+		o.Verified(envelope)
+	}
 	return nil
 }
 
