@@ -125,7 +125,10 @@ func saveSessions(dir string, s sessions) error {
 
 // client is a client of the server that the user is signed in at. GATEHOUSE_SERVER and GATEHOUSE_TOKEN stand in for the
 // stored session, as in CI; GATEHOUSE_ACCOUNT may name the account beside them.
-func (e *Env) client() (*client.Client, session, error) {
+func (e *Env) client() (*client.Client, session, error) { return e.patientClient(0) }
+
+// patientClient is a client that tries again what the server was too busy for.
+func (e *Env) patientClient(patience time.Duration) (*client.Client, session, error) {
 	s, err := e.loadSessions()
 	if err != nil {
 		return nil, session{}, err
@@ -147,8 +150,26 @@ func (e *Env) client() (*client.Client, session, error) {
 	if who.Token == "" {
 		return nil, who, registry.Errorf(registry.Unauthorized, "not signed in at %s", server)
 	}
-	c, err := client.New(client.Options{Server: server, Account: who.Account, Token: who.Token, UserAgent: "gatehouse/" + Version})
+	c, err := client.New(client.Options{
+		Server: server, Account: who.Account, Token: who.Token, UserAgent: "gatehouse/" + Version, RetryFor: patience,
+	})
 	return c, who, err
+}
+
+// defaultPatience is for how long packs are asked for again when GATEHOUSE_RETRY says nothing.
+const defaultPatience = 5 * time.Minute
+
+// patience is for how long packs are asked for again.
+func (e *Env) patience() (time.Duration, error) {
+	text := e.Vars["GATEHOUSE_RETRY"]
+	if text == "" {
+		return defaultPatience, nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 {
+		return 0, usagef("GATEHOUSE_RETRY: %.40q is no length of time such as 90s, 5m or 0s", text)
+	}
+	return d, nil
 }
 
 // sessionAt is the sign-in at a server, with a token that lasts; the zero session when there is none.
@@ -192,9 +213,13 @@ func (e *Env) refresh(server string) (who session, err error) {
 }
 
 // ociClient is client for the OCI protocol, whose sign-in needs the account's name. A token from the environment may come
-// without one; then the server is asked.
+// without one; then the server is asked. It is patient, as GATEHOUSE_RETRY says.
 func (e *Env) ociClient(ctx context.Context) (*client.Client, error) {
-	c, who, err := e.client()
+	patience, err := e.patience()
+	if err != nil {
+		return nil, err
+	}
+	c, who, err := e.patientClient(patience)
 	if err != nil || who.Account != "" {
 		return c, err
 	}

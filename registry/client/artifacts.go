@@ -135,15 +135,31 @@ func (c *Client) FetchManifest(ctx context.Context, repository string, d digest.
 	return out, err
 }
 
-// Blob opens a blob; reading it fails at the end unless the bytes are those of the descriptor.
+// Blob opens a blob; reading it fails at the end unless the bytes are those of the descriptor. A connection that breaks
+// meanwhile is taken up again, as Options.RetryFor says.
 func (c *Client) Blob(ctx context.Context, repository string, d digest.Descriptor) (io.ReadCloser, error) {
 	repo, err := c.repository(repository)
 	if err != nil {
 		return nil, err
 	}
-	body, err := repo.Blobs().Fetch(ctx, ocispec.Descriptor{MediaType: d.MediaType, Digest: ocidigest.Digest(d.Digest.String()), Size: d.Size})
-	if err != nil {
-		return nil, ProtocolError(err)
+	want := ocispec.Descriptor{MediaType: d.MediaType, Digest: ocidigest.Digest(d.Digest.String()), Size: d.Size}
+	body := &resuming{ctx: ctx, by: c.retry, open: func(ctx context.Context, at int64) (io.ReadCloser, error) {
+		r, err := repo.Blobs().Fetch(ctx, want)
+		if err != nil || at == 0 {
+			return r, ProtocolError(err)
+		}
+		if s, ok := r.(io.Seeker); ok {
+			_, err = s.Seek(at, io.SeekStart)
+		} else {
+			_, err = io.CopyN(io.Discard, r, at)
+		}
+		if err != nil {
+			r.Close()
+		}
+		return r, err
+	}}
+	if err := body.begin(); err != nil {
+		return nil, err
 	}
 	return struct {
 		io.Reader

@@ -28,6 +28,11 @@ type Options struct {
 	UserAgent string
 	CAs       *x509.CertPool // the authorities that its certificate may be of; nil: the system's
 	Client    string         // base path of a dialect, "sf" or "tp" with an optional "@release"; "" is the server's default
+	// RetryFor is for how long after New a request that only reads is tried again when the server was too busy for it or
+	// the connection broke; 0 is never.
+	RetryFor time.Duration
+	// Transport carries the requests; nil is the network.
+	Transport http.RoundTripper
 }
 
 // Client is safe for concurrent use.
@@ -35,6 +40,8 @@ type Client struct {
 	opt  Options
 	base *url.URL
 	http *http.Client
+
+	retry *retrying
 }
 
 // maxAnswer bounds what is read of a JSON answer.
@@ -46,15 +53,20 @@ func New(opt Options) (*Client, error) {
 	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
 		return nil, registry.Errorf(registry.Invalid, "server: %.200q is no http(s) address", opt.Server)
 	}
-	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.ResponseHeaderTimeout = 2 * time.Minute
-	if opt.CAs != nil {
-		transport.TLSClientConfig = &tls.Config{RootCAs: opt.CAs, MinVersion: tls.VersionTLS12}
+	next := opt.Transport
+	if next == nil {
+		transport := http.DefaultTransport.(*http.Transport).Clone()
+		transport.ResponseHeaderTimeout = 2 * time.Minute
+		if opt.CAs != nil {
+			transport.TLSClientConfig = &tls.Config{RootCAs: opt.CAs, MinVersion: tls.VersionTLS12}
+		}
+		next = transport
 	}
-	hc := &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error {
+	retry := &retrying{next: next, until: time.Now().Add(opt.RetryFor)}
+	hc := &http.Client{Transport: retry, CheckRedirect: func(*http.Request, []*http.Request) error {
 		return http.ErrUseLastResponse // a token never follows a redirect to another host
 	}}
-	return &Client{opt: opt, base: u, http: hc}, nil
+	return &Client{opt: opt, base: u, http: hc, retry: retry}, nil
 }
 
 // As is the client with another account's name, which only the OCI verbs use.
