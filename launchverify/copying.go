@@ -1,3 +1,5 @@
+//go:build unix
+
 package launchverify
 
 import (
@@ -20,8 +22,10 @@ const (
 	maxCopiers = 4
 	neighbours = 16
 	copyBuffer = 256 << 10
-	// wholeSize is from where on a file gets its size before its bytes: the file system can then lay it out in large pages.
-	wholeSize = 1 << 20
+	// From largeFile on a file gets its size before its bytes, so that the file system can lay it out in large pages, and its
+	// bytes are written out of a view of the cache's file, a window at a time.
+	largeFile = 1 << 20
+	window    = 8 << 20
 )
 
 // writeTo copies the files below root. Nothing may stand there yet. Files are 0444 or 0555, folders 0755 until they
@@ -134,17 +138,50 @@ func (c *copier) fill(out *os.File, f sourceFile) (err error) {
 		return err
 	}
 	defer in.Close()
-	if f.size >= wholeSize {
+	var done int64
+	if f.size >= largeFile {
 		if err := out.Truncate(f.size); err != nil {
+			return err
+		}
+		if done, err = written(in, out, f.size); err != nil {
 			return err
 		}
 	}
 	// One byte above the size shows a file that grew since it was listed; gate 3 then refuses it. So does a shorter one.
-	n, err := io.CopyBuffer(struct{ io.Writer }{out}, struct{ io.Reader }{io.LimitReader(in, f.size+1)}, c.buf[:])
-	if err == nil && n < f.size && f.size >= wholeSize {
-		err = out.Truncate(n)
+	rest, err := io.CopyBuffer(struct{ io.Writer }{out}, struct{ io.Reader }{io.LimitReader(in, f.size+1-done)}, c.buf[:])
+	if err == nil && f.size >= largeFile && done+rest < f.size {
+		err = out.Truncate(done + rest)
 	}
 	return err
+}
+
+// written writes a file's bytes straight out of the system's own pages, as far as that goes: where a file can't be viewed
+// so, or has become shorter, the rest is left to be read. This process never touches the view, so that whoever
+// shortens the file harms nobody.
+func written(in io.ReadCloser, out *os.File, size int64) (done int64, err error) {
+	file, ok := in.(*os.File)
+	if !ok {
+		return 0, nil
+	}
+	for done < size && err == nil {
+		view, failed := syscall.Mmap(int(file.Fd()), done, int(min(window, size-done)), syscall.PROT_READ, syscall.MAP_SHARED)
+		if failed != nil {
+			break
+		}
+		var n int
+		n, err = out.Write(view)
+		done += int64(n)
+		syscall.Munmap(view)
+	}
+	if err != nil && !errors.Is(err, syscall.EFAULT) {
+		return done, err
+	}
+	// The last page of a view goes on with zeros where the file has ended.
+	info, err := file.Stat()
+	if err != nil {
+		return done, err
+	}
+	return file.Seek(min(done, info.Size()), io.SeekStart)
 }
 
 // folders opens files below a root one after another. Those of one folder cost one walk to it: os.Root opens every element of
