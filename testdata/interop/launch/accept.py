@@ -1,31 +1,48 @@
 #!/usr/bin/env python3
-"""Runs launch cases through `sf launch` in front of the real forge-launch. See README.md. Stdlib only."""
+"""Runs launch cases through `sf launch` in front of the real launchers. See README.md. Stdlib only."""
 from __future__ import annotations
 
 import argparse
 import base64
 import json
 import os
+import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-REFUSED = (3, 7)
+ROOT = Path(__file__).resolve().parents[3]
+CASES = ROOT / "testdata/launch"
+NOBODY = 65534
+DIALECTS = {
+    "forge": dict(spec=".starforge/jobspec.json", prefix="FORGE_", enabled="STARFORGE_ENABLED", launcher="forge-launch", module="starforge.launcher"),
+    "tuneplane": dict(spec=".tuneplane/jobspec.json", prefix="TUNEPLANE_", enabled="TUNEPLANE_JOB_ENABLED", launcher="tuneplane-launch", module="tuneplane.launcher"),
+}
+PYC = """import importlib.util, marshal, sys
+flags = {"unchecked": 1, "checked": 3}[sys.argv[2]]
+code = compile(sys.stdin.read(), sys.argv[1], "exec")
+sys.stdout.buffer.write(importlib.util.MAGIC_NUMBER + flags.to_bytes(4, "little") + bytes(8) + marshal.dumps(code))
+sys.stderr.write(sys.implementation.cache_tag)"""
 
 
-def apply(root: Path, step: dict):
+def apply(root: Path, step: dict, python: Path):
     """One step of a case's setup (testdata/launch/README.md)."""
     rel = base64.b64decode(step["path_b64"]) if "path_b64" in step else os.fsencode(step["path"])
-    path = os.path.join(os.fsencode(root), rel)
+    path = os.path.join(os.fsencode(root), rel.replace(b"{JOBPATH}", os.fsencode(root).strip(b"/")))
     os.makedirs(os.path.dirname(path), exist_ok=True)
     kind = step["op"]
-    if kind in ("write", "pyc"):
-        content = base64.b64decode(step["b64"]) if "b64" in step else step["text"].encode()
-        with open(path.replace(b"{TAG}", b"cpython-311"), "wb") as out:
-            out.write(content)
+    if kind == "write":
+        with open(path, "wb") as out:
+            out.write(base64.b64decode(step["b64"]) if "b64" in step else step["text"].encode())
+    elif kind == "pyc":
+        made = subprocess.run([str(python), "-c", PYC, step["source_name"], step["mode"]], input=step["text"].encode(), capture_output=True, check=True)
+        with open(path.replace(b"{TAG}", made.stderr.strip()), "wb") as out:
+            out.write(made.stdout)
     elif kind == "symlink":
         os.symlink(step["target"].replace("{JOB}", str(root)), path)
     elif kind == "mkdir":
@@ -45,141 +62,204 @@ def apply(root: Path, step: dict):
 
 
 class Case:
-    """A case in a folder of its own, with a registry of its own."""
+    """A case in a folder of its own."""
 
-    def __init__(self, sf: Path, folder: Path, work: Path):
-        self.sf, self.folder, self.work = sf, folder, work
+    def __init__(self, ground: Ground, folder: Path, mode: str):
+        self.ground, self.folder, self.mode = ground, folder, mode
         self.meta = json.loads((folder / "case.json").read_text())
         self.expected = json.loads((folder / "expected.json").read_text())
-        self.job = work / "job"
-        self.env = {"PATH": os.environ["PATH"], "HOME": str(work), "GATEHOUSE_HOME": str(work / "gh"), "LANG": "C.UTF-8"}
+        self.dialect = DIALECTS[self.meta["dialect"]]
+        self.base = Path(tempfile.mkdtemp(prefix=f"{mode}-{folder.name}-", dir=ground.work))
+        self.job, self.trace, self.record = self.base / "job", self.base / "trace.jsonl", self.base / "record.json"
 
-    def run(self, *argv, env=None, cwd=None):
-        return subprocess.run([str(self.sf), *map(str, argv)], env={**self.env, **(env or {})}, cwd=cwd,
-                              capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL)
-
-    def must(self, *argv):
-        p = self.run(*argv)
-        if p.returncode:
-            raise RuntimeError(f"sf {' '.join(map(str, argv))}: exit {p.returncode}: {p.stderr.strip()}")
-        return p.stdout.strip()
-
-    def serve(self):
-        data = self.work / "data"
-        log = open(self.work / "server.log", "w")
-        self.server = subprocess.Popen([str(self.sf), "serve", "--data", str(data), "--listen", "127.0.0.1:0"], stdout=log, stderr=log, env=self.env)
-        for _ in range(200):
-            if (data / "address").is_file():
-                break
-            time.sleep(0.05)
-        url = (data / "address").read_text().strip()
-        self.must("login", url, "--token", (data / "admin-token").read_text().strip())
-
-    def publish(self):
-        for pack in sorted((self.folder / "published").glob("*/*/*")):
-            owner = pack.parts[-3]
-            if not (self.work / f"account-{owner}").exists():
-                self.must("admin", "account", "create", owner)
-                (self.work / f"account-{owner}").touch()
-            p = self.run("plugin", "publish", pack, "--owner", owner)
-            if p.returncode not in (0, 3):  # what gate 1 refuses is in no registry, and its job must not launch
-                raise RuntimeError(f"publish {pack.name}: exit {p.returncode}: {p.stderr.strip()}")
-
-    def materialise(self):
-        shutil.copytree(self.folder / "job", self.job, symlinks=True)
+    def prepare(self):
+        self.base.chmod(0o755)
+        if (self.folder / "job").is_dir():
+            shutil.copytree(self.folder / "job", self.job, symlinks=True)
+        self.job.mkdir(exist_ok=True)
         for step in self.meta["setup"]:
-            apply(self.job, step)
+            apply(self.job, step, self.ground.python)
+        (self.base / "home").mkdir()
+        subprocess.run([str(self.ground.sign), "-job", str(self.job), "-case", str(self.folder), "-dialect", self.meta["dialect"],
+                        "-cache", str(self.base / "cache")], check=True, capture_output=True)
+        if self.mode == "user":
+            subprocess.run(["chown", "-hR", f"{NOBODY}:{NOBODY}", str(self.base)], check=True)
 
-    def launch(self, launcher: str, *flags):
-        trace = self.work / "trace.jsonl"
-        trace.unlink(missing_ok=True)
-        env = {"LAUNCH_TRACE": str(trace), "STARFORGE_ENABLED": "0", "NRL_RUN_ID": "run-0001",
-               "FORGE_OUT_DIR": str(self.work / "out"), "FORGE_WORK_DIR": str(self.job)}
+    def env(self) -> dict[str, str]:
+        prefix = self.dialect["prefix"]
+        env = {"PATH": os.environ["PATH"], "HOME": str(self.base / "home"), "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8", "LAUNCH_TRACE": str(self.trace),
+               self.dialect["enabled"]: "0", "NRL_RUN_ID": "run-0001", prefix + "OUT_DIR": str(self.base / "out"), prefix + "WORK_DIR": str(self.job)}
         for key, value in self.meta["env"].items():
             env.pop(key, None)
             if value is not None:
-                env[key] = value.replace("{JOB}", str(self.job)).replace("{PYTHON}", sys.executable)
-        p = self.run("launch", "--jobspec", self.job / ".starforge/jobspec.json", "--cache", self.work / "cache", *flags,
-                     "--", launcher, *self.meta["argv"], env=env, cwd=self.job)
-        seen = [json.loads(line)["who"] for line in trace.read_text().splitlines()] if trace.is_file() else []
-        return p, seen
+                env[key] = value.replace("{JOB}", str(self.job)).replace("{PYTHON}", str(self.ground.python))
+        return env
 
-    def verdict(self, p, seen) -> str:
-        """What is wrong with an outcome, "" when nothing is."""
-        ours = self.expected["ours"]
-        bad = [name for name in ours.get("must_not_run", []) if name in seen] + [w for w in seen if w.startswith("evil")]
+    def launcher(self) -> list[str]:
+        if self.meta["launch_as"] == "module":
+            return [str(self.ground.python), "-m", self.dialect["module"]]
+        return [str(self.ground.launchers / "bin" / self.dialect["launcher"])]
+
+    def launch(self):
+        """Runs the case. The result is the exit code, what ran, stdout, stderr, and whether training outlived a signal."""
+        command = [str(self.ground.sf), "launch", "--jobspec", str(self.job / self.dialect["spec"]), "--receipt", f"{self.job}.receipt.json",
+                   "--trust", f"{self.job}.trust.json", "--cache", str(self.base / "cache"), "--record", str(self.record),
+                   "--", *self.launcher(), *self.meta["argv"]]
+        ids = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if self.mode == "user" else {}
+        # Files take the output, so that a process which outlives the launch can't hold it open.
+        with open(self.base / "stdout", "wb") as out, open(self.base / "stderr", "wb") as err:
+            p = subprocess.Popen(command, cwd=self.meta["cwd"].replace("{JOB}", str(self.job)), env=self.env(), stdin=subprocess.DEVNULL, stdout=out, stderr=err,
+                                 start_new_session=True, **ids)
+            if self.meta.get("signal_after"):
+                self.await_training(p)
+                p.send_signal(getattr(signal, self.meta["signal_after"]))
+            try:
+                code = p.wait(60)
+            except subprocess.TimeoutExpired:
+                p.kill()
+                p.wait()
+                code = "none: it did not end"
+        return code if isinstance(code, str) or code >= 0 else 128 - code
+
+    def await_training(self, p):
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline and p.poll() is None and not (self.trace.is_file() and '"train"' in self.trace.read_text()):
+            time.sleep(0.02)
+        time.sleep(0.2)
+
+    def events(self) -> list[str]:
+        return [json.loads(line)["who"] for line in self.trace.read_text(errors="replace").splitlines()] if self.trace.is_file() else []
+
+    def left_running(self) -> list[str]:
+        """Processes whose environment is this case's."""
+        found, mark = [], f"LAUNCH_TRACE={self.trace}".encode()
+        for entry in os.listdir("/proc"):
+            try:
+                if entry.isdigit() and mark in open(f"/proc/{entry}/environ", "rb").read().split(b"\0"):
+                    found.append(entry)
+            except OSError:
+                pass
+        return found
+
+    def verdict(self, code) -> str:
+        """What is wrong with how a case ended, "" when nothing is."""
+        ours, real, seen = self.expected["ours"], self.expected["real"], self.events()
+        bad = [name for name in seen if name in ours.get("must_not_run", []) or name.startswith("evil")]
         if bad:
             return f"ran {bad}"
+        if left := self.left_running():
+            return f"processes {left} are left running"
+        record = json.loads(self.record.read_text()) if self.record.is_file() else {}
         if ours["verdict"] == "refuse":
-            # Where only the job directory was tampered with, running the published code instead is right too; this agent refuses.
-            if p.returncode not in REFUSED or seen:
-                return f"exit {p.returncode}, ran {seen}: expected a refusal"
-            return ""
-        real = self.expected["real"]
-        if p.returncode != real["exit_code"]:
-            return f"exit {p.returncode}, expected {real['exit_code']}"
+            return self.refusal(code, seen, record, ours["rule"])
+        if code != real["exit_code"]:
+            return f"exit {code}, expected {real['exit_code']}"
+        if not record.get("started"):
+            return "the record says that the command was not started"
+        ran = [who.partition("@")[0] for who in real["plugin_code_ran"]]
+        if "must_not_run" not in ours and [who for who in seen if who != "train"] != ran:
+            return f"ran {seen}, the real launcher {ran}"
         if ("train" in seen) != real["training_started"]:
             return f"ran {seen}, expected training: {real['training_started']}"
+        return self.output(real, record)
+
+    def refusal(self, code, seen, record, hint) -> str:
+        if seen or record.get("started"):
+            return f"ran {seen}, expected a refusal"
+        text = (self.base / "stderr").read_text(errors="replace")
+        if text.count("\n") != 1 or (self.base / "stdout").stat().st_size:
+            return f"a refusal is one line on stderr, found {text!r}"
+        violated = {v["rule"] for v in (record.get("decision") or {}).get("violations") or []}
+        known = self.ground.rules.get(hint)
+        if known is None:  # a case that came later than the table
+            return "" if code in (3, 7) and violated and not any(v.startswith("launch.receipt.") for v in violated) else f"exit {code}, refused by {violated}"
+        if code != known["exit"] or not violated & set(known["rules"]):
+            return f"exit {code}, refused by {sorted(violated)}, expected {known['exit']} by {known['rules']}"
         return ""
 
+    def output(self, real, record) -> str:
+        """Compares what the launcher printed with what it prints without an agent, but for where things lie."""
+        if self.meta["id"].split("-", 1)[1] in UNEVEN:
+            return ""
+        for name in ("stdout", "stderr"):
+            found = self.neutral((self.base / name).read_text(errors="backslashreplace"), record)
+            if found != self.neutral("\n".join(real[name]), record):
+                return f"{name} differs: {found[-400:]!r}"
+        return ""
 
-def check(case: Case, launcher: str, report):
-    case.serve()
-    try:
-        case.publish()
-        case.materialise()
-        p, seen = case.launch(launcher)
-        report(case.meta["id"], case.verdict(p, seen), p)
-        if case.meta["id"] == "f-ok-eager":
-            signed(case, launcher, report)
-    finally:
-        case.server.terminate()
-        case.server.wait(20)
+    def neutral(self, text: str, record) -> str:
+        text = re.sub(r"0x[0-9a-f]{8,}", "{ADDR}", text)
+        for path, name in ((record.get("root") or "/nowhere", "{JOB}"), (str(self.job), "{JOB}"), (str(self.base), "{BASE}"), (str(self.ground.python), "{PYTHON}"),
+                           (str(self.ground.launchers / "lib/python3.13/site-packages"), "{SITE}"), (str(self.ground.launchers / "root/usr/lib/python3.13"), "{STDLIB}"),
+                           (str(self.ground.launchers / "bin"), "{BIN}"), (str(self.ground.launchers), "{PREFIX}")):
+            text = text.replace(path, name)
+        return re.sub(r"(\{BIN\}/|\{PREFIX\}/bin/)?\{PYTHON\}[0-9.]*|\{BIN\}/python[0-9.]*", "{PYTHON}", text).strip()
 
 
-def signed(case: Case, launcher: str, report):
-    """The same job through gate 2 first: the stored spec, its receipt and the registry's key, all verified offline."""
-    spec = case.job / ".starforge/jobspec.json"
-    document = json.loads(spec.read_bytes())
-    document["spec"].pop("hyperparams", None)  # the method of the case declares none, so gate 2 refuses them, as the client does
-    spec.write_text(json.dumps(document))
-    case.must("submit", "--jobspec", spec, "--save", case.job)
-    (case.work / "trust").write_text(case.must("admin", "key", "show") + "\n")
-    receipt = case.work / "job.receipt.json"
-    p, seen = case.launch(launcher, "--receipt", receipt, "--trust", case.work / "trust")
-    report("f-ok-eager with a receipt", case.verdict(p, seen), p)
-    spec.write_bytes(spec.read_bytes().replace(b'"gpus_per_node":1', b'"gpus_per_node":8', 1))
-    p, seen = case.launch(launcher, "--receipt", receipt, "--trust", case.work / "trust")
-    report("f-ok-eager with a changed spec", "" if p.returncode == 7 and not seen else f"exit {p.returncode}, ran {seen}", p)
+#: Cases whose output the root shows in: where a file lies that a traceback or a plan names.
+UNEVEN = ()
+
+
+class Ground:
+    """A folder that every user can reach, with the agent, the launchers and the tool that signs."""
+
+    def __init__(self, args, work: Path):
+        work.chmod(0o755)
+        self.work, self.sf, self.sign, self.launchers = work, work / "sf", args.sign.resolve(), work / "launchers"
+        shutil.copy(args.sf, self.sf)
+        self.sf.chmod(0o755)
+        launchers = args.launchers.resolve()
+        shutil.copytree(launchers, self.launchers, symlinks=True)
+        for file in (self.launchers / "pyvenv.cfg", *(self.launchers / "bin").glob("*-launch")):
+            file.write_text(file.read_text().replace(str(launchers), str(self.launchers)))
+        subprocess.run(["chmod", "-R", "a+rX", str(self.launchers)], check=True)
+        self.python = self.launchers / "bin/python3"
+        self.rules = json.loads((CASES / "rules.json").read_text())
+
+    def check(self, folder: Path, mode: str):
+        case = Case(self, folder, mode)
+        try:
+            case.prepare()
+            why = case.verdict(case.launch())
+            if not why and folder.name.endswith("-ok-eager"):
+                why = changed(case)
+            tail = (case.base / "stderr").read_text(errors="replace").strip()[-300:]
+        except subprocess.CalledProcessError as e:
+            why, tail = "could not be prepared", e.stderr.decode(errors="replace")[-300:]
+        subprocess.run(["chmod", "-R", "u+w", str(case.base)], check=False)
+        shutil.rmtree(case.base, ignore_errors=True)
+        return why, tail
+
+
+def changed(case: Case) -> str:
+    """The same job once more, with a spec that is not the one of the receipt."""
+    spec = case.job / case.dialect["spec"]
+    spec.write_bytes(spec.read_bytes().replace(b'"gpus_per_node": 1', b'"gpus_per_node": 8', 1))
+    case.trace.unlink()
+    code, seen = case.launch(), case.events()
+    return "" if code == 7 and not seen else f"with a changed spec: exit {code}, ran {seen}"
 
 
 def main():
     ap = argparse.ArgumentParser(description=__doc__)
     ap.add_argument("--sf", required=True, type=Path)
-    ap.add_argument("--launcher", required=True, help="path of the real forge-launch")
-    ap.add_argument("--cases", type=Path, default=Path(__file__).resolve().parents[2] / "launch")
+    ap.add_argument("--sign", required=True, type=Path, help="the program in sign/, built")
+    ap.add_argument("--launchers", required=True, type=Path, help="the folder that launchers.sh prints")
+    ap.add_argument("--cases", type=Path, action="append", default=[], help="folders of cases (default testdata/launch)")
     ap.add_argument("--only", default="", help="comma list of case ids")
+    ap.add_argument("--modes", default="root,user" if os.geteuid() == 0 else "own")
+    ap.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     args = ap.parse_args()
-    passed = failed = 0
-
-    def report(name, wrong, p):
-        nonlocal passed, failed
-        passed, failed = passed + (not wrong), failed + bool(wrong)
-        print(f"{'FAIL' if wrong else 'ok  '} launch.{name}" + (f"  -- {wrong}: {p.stderr.strip()[-300:]}" if wrong else ""), flush=True)
-
     only = set(filter(None, args.only.split(",")))
-    for folder in sorted(args.cases.glob("f-*")):
-        if only and folder.name not in only:
-            continue
-        with tempfile.TemporaryDirectory(prefix="launch-case-", ignore_cleanup_errors=True) as work:
-            case = Case(args.sf.resolve(), folder, Path(work))
-            if case.meta.get("signal_after") or case.meta["launch_as"] != "script":
-                continue
-            try:
-                check(case, args.launcher, report)
-            except RuntimeError as e:
-                failed += 1
-                print(f"FAIL launch.{folder.name}  -- {e}", flush=True)
+    folders = sorted((f for cases in args.cases or [CASES] for f in cases.glob("[ft]-*") if not only or f.name in only), key=lambda f: f.name)
+    passed = failed = 0
+    with tempfile.TemporaryDirectory(prefix="gatehouse-launch-", ignore_cleanup_errors=True) as work, ThreadPoolExecutor(args.jobs) as pool:
+        ground = Ground(args, Path(work))
+        runs = [(f, mode, pool.submit(ground.check, f, mode)) for mode in args.modes.split(",") for f in folders]
+        for folder, mode, future in runs:
+            why, tail = future.result()
+            passed, failed = passed + (not why), failed + bool(why)
+            print(f"{'FAIL' if why else 'ok  '} launch.{mode}.{folder.name}" + (f"  -- {why}: {tail}" if why else ""), flush=True)
     print(f"{passed} passed, {failed} failed, 0 skipped")
     return 1 if failed or not passed else 0
 
