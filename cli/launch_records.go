@@ -78,7 +78,7 @@ func newReporter(a app, n *nodestate.State) (*reporter, error) {
 	if err != nil {
 		return nil, err
 	}
-	as, err := nodeClient(n)
+	as, err := nodeClient(n, 0)
 	if err != nil {
 		return nil, err
 	}

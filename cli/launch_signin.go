@@ -71,6 +71,10 @@ func (s *launchSignIn) asNode() error {
 	if err != nil || n.Registry != "" && n.Registry != r.Audience {
 		return err
 	}
-	s.node, err = nodeClient(n)
+	patience, err := s.app.env.patience()
+	if err != nil {
+		return err
+	}
+	s.node, err = nodeClient(n, patience)
 	return err
 }

@@ -6,12 +6,15 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/gatehouse-registry/gatehouse/admission/receipt"
+	"github.com/gatehouse-registry/gatehouse/admission/runrecord"
 	"github.com/gatehouse-registry/gatehouse/launchverify/nodestate"
 	"github.com/gatehouse-registry/gatehouse/launchverify/runspool"
+	"github.com/gatehouse-registry/gatehouse/registry"
 	"github.com/gatehouse-registry/gatehouse/registry/client"
 )
 
@@ -42,9 +45,9 @@ func (e *Env) node(flag string) (*nodestate.State, error) {
 	return nodestate.Open(dir)
 }
 
-// nodeClient is a client that signs in as the node.
-func nodeClient(n *nodestate.State) (*client.Client, error) {
-	return client.New(client.Options{Server: n.Server, Token: n.Token, UserAgent: "gatehouse/" + Version})
+// nodeClient is a client that signs in as the node, and tries again for so long what the server was too busy for.
+func nodeClient(n *nodestate.State, patience time.Duration) (*client.Client, error) {
+	return client.New(client.Options{Server: n.Server, Token: n.Token, UserAgent: "gatehouse/" + Version, RetryFor: patience})
 }
 
 // nodeVerbs are the verbs of a machine that launches jobs.
@@ -95,6 +98,9 @@ key, and the registry goes on believing what the old one signed.`,
 			if err != nil {
 				return err
 			}
+			if err := elsewhere(n, who.Registry); err != nil {
+				return err
+			}
 			if err := n.Join(nodestate.Identity{Server: c.Server(), Name: who.Node, Registry: who.Registry}, secret); err != nil {
 				return err
 			}
@@ -105,6 +111,29 @@ key, and the registry goes on believing what the old one signed.`,
 	cmd.Flags().StringVar(&token, "token", "", "the node's token")
 	cmd.Flags().BoolVar(&newKey, "new-key", false, "make another key in place of the one that is there")
 	return cmd
+}
+
+// elsewhere refuses a registry for which the spool's statements are not meant: they would tell it of another one's jobs.
+func elsewhere(n *nodestate.State, registryID string) error {
+	spool, err := runspool.Open(n.Spool(), runspool.Limits{})
+	if err != nil {
+		return err
+	}
+	entries, err := spool.List()
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		envelope, err := spool.Read(e)
+		if err != nil {
+			continue // sent meanwhile
+		}
+		s, err := runrecord.Read(envelope)
+		if err == nil && s.Predicate.Registry != "" && s.Predicate.Registry != registryID {
+			return registry.Errorf(registry.Conflict, "%s holds statements for registry %s, this is %s: send them there first, or remove them", n.Spool(), s.Predicate.Registry, registryID)
+		}
+	}
+	return nil
 }
 
 func (a app) nodeShow() *cobra.Command {

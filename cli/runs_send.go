@@ -27,7 +27,7 @@ again with --rejected. It fails while anything is left.`,
 			if err != nil {
 				return err
 			}
-			c, err := nodeClient(n)
+			c, err := nodeClient(n, 0)
 			if err != nil {
 				return err
 			}

@@ -56,6 +56,11 @@ type launch struct {
 }
 
 func (l *launch) run(ctx context.Context) error {
+	defer func() {
+		if l.store != nil {
+			l.store.Close() // what it leaves the next launch removes
+		}
+	}()
 	if err := l.complete(); err != nil {
 		return err
 	}
@@ -77,7 +82,6 @@ func (l *launch) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer store.Close()
 	l.rec.Plugins, l.rec.Recipes = append(l.rec.Plugins, l.rcp.Plugins...), append(l.rec.Recipes, l.rcp.Recipes...)
 	if err := l.revoked(ctx, store); err != nil {
 		return err
@@ -265,7 +269,7 @@ func (l *launch) protected(ctx context.Context, p *plan, store *nodecache.Cache)
 	}
 	for _, mode := range modes {
 		for _, pidNamespace := range []bool{true, false} {
-			if pidNamespace && mode == ModePrivateCopy {
+			if pidNamespace && (mode == ModePrivateCopy || slices.Contains(l.o.without, TrackingPIDNamespace)) {
 				continue
 			}
 			p.Mode, p.PIDNamespace = mode, pidNamespace

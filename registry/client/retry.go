@@ -28,7 +28,7 @@ const (
 	idle = time.Minute
 )
 
-// retrying tries a request that only reads again when the server was too busy for it (429, 502, 503, 504), or when the
+// retrying tries a request that only reads, or may be repeated, again when the server was too busy for it (429, 502, 503, 504), or when the
 // connection broke or brought nothing. It waits for what Retry-After asks, and in addition anything between nothing and a
 // window that doubles with every refusal and shrinks with every answer, so that many clients that were refused at one
 // time come back at different ones. A connection that is refused outright, and a host that does not exist, are answers.
@@ -40,12 +40,23 @@ type retrying struct {
 	level int // how many refusals more than answers there were
 }
 
+// repeatable marks, in a context, a request that may be sent twice although it does not only read.
+type repeatable struct{}
+
 // RoundTrip implements http.RoundTripper.
 func (r *retrying) RoundTrip(req *http.Request) (*http.Response, error) {
-	reads := req.Method == http.MethodGet || req.Method == http.MethodHead
+	again := req.Method == http.MethodGet || req.Method == http.MethodHead || req.Context().Value(repeatable{}) != nil && req.GetBody != nil
 	for try := 0; ; try++ {
+		if try > 0 && req.GetBody != nil {
+			body, err := req.GetBody()
+			if err != nil {
+				return nil, err
+			}
+			req = req.Clone(req.Context())
+			req.Body = body
+		}
 		res, err := r.next.RoundTrip(req)
-		if !reads || !busy(res, err) {
+		if !again || !busy(res, err) {
 			r.answered()
 			return res, err
 		}
@@ -53,8 +64,8 @@ func (r *retrying) RoundTrip(req *http.Request) (*http.Response, error) {
 		if res != nil {
 			after = min(RetryAfter(res.Header, time.Now()), maxRetryAfter)
 		}
-		wait, again := r.refused(after)
-		if !again || try >= retries || req.Context().Err() != nil {
+		wait, left := r.refused(after)
+		if !left || try >= retries || req.Context().Err() != nil {
 			return res, err
 		}
 		if res != nil {
