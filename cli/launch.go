@@ -59,14 +59,22 @@ An agent that is root runs the command with --user as somebody else, whose right
 USER and LOGNAME become that account's. Without --user the command runs as root, and a warning says when the job directory
 is not root's.
 
+--probe launches nothing and says what this node can do, and why it can't do better: every mode is tried. It ends with exit
+code 3 where a launch would be refused.
+
 Where the node allows no namespaces the launch is refused, unless --allow private-copy accepts a copy that keeps out
 accidents and other users only. --record FILE says afterwards what was checked, under which protection, and what ran.
 
 On a machine that has joined a registry (sf node join) every launch is told to it in a signed statement, which waits on disk
 while the registry is away. What an administrator revoked is not launched; --deny-list require refuses a launch that can't
 know.`,
-		Args: func(_ *cobra.Command, args []string) error { return commandArgs(f.verifyOnly, args) },
-		RunE: func(cmd *cobra.Command, args []string) error { return a.runLaunch(cmd.Context(), f, args) },
+		Args: func(_ *cobra.Command, args []string) error { return commandArgs(f.verifyOnly || f.probe, args) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.probe {
+				return a.probe(cmd.Context(), f)
+			}
+			return a.runLaunch(cmd.Context(), f, args)
+		},
 	}
 	flags := cmd.Flags()
 	flags.SetInterspersed(false) // what follows the command is the command's

@@ -14,12 +14,12 @@ func addVerifyOnlyFlag(flags *pflag.FlagSet, into *bool) {
 	flags.BoolVar(into, "verify-only", false, "run gate 3 and start nothing: it says what was true at that moment, and protects nothing afterwards")
 }
 
-// commandArgs requires a command, or none when the launch only verifies.
-func commandArgs(verifyOnly bool, args []string) error {
+// commandArgs requires a command, or none of a launch that starts nothing.
+func commandArgs(none bool, args []string) error {
 	switch {
-	case verifyOnly && len(args) > 0:
-		return fmt.Errorf("--verify-only starts nothing: leave the command out")
-	case !verifyOnly && len(args) == 0:
+	case none && len(args) > 0:
+		return fmt.Errorf("--verify-only and --probe start nothing: leave the command out")
+	case !none && len(args) == 0:
 		return fmt.Errorf("name the command to start after --")
 	}
 	return nil

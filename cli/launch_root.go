@@ -15,6 +15,7 @@ type rootFlags struct {
 	mountPoint  string
 	fromPackage string
 	user        string
+	probe       bool
 }
 
 // privateCopy is the one thing that --allow allows.
@@ -27,6 +28,7 @@ func (f *rootFlags) add(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&f.allow, "allow", nil, "private-copy: launch where the node has no namespaces")
 	flags.StringSliceVar(&f.bind, "bind", nil, "a further name at the top of the job directory that the job may see")
 	flags.StringVar(&f.user, "user", "", "run the command as this account, NAME or UID[:GID], with its groups (the agent must be root)")
+	flags.BoolVar(&f.probe, "probe", false, "launch nothing, and say which modes of protection this node allows")
 	flags.StringVar(&f.mountPoint, "mount-point", "", "the empty, root-owned folder at which the job sees its directory (default one that the node has)")
 	flags.StringVar(&f.fromPackage, "from-package", "", "make the job directory of the admitted job package, from the cache or the registry, or from `=FILE`")
 	flags.Lookup("from-package").NoOptDefVal = pinnedPackage

@@ -34,6 +34,7 @@ type plan struct {
 	Recipes []pinned
 	Binds   []string
 
+	Probe      bool // nothing is launched: the mode is tried
 	CheckOnly  bool
 	Command    []string
 	Env        []string

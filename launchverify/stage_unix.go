@@ -127,6 +127,9 @@ type privateRoot interface {
 
 func (s *stage) run(gone chan struct{}) (err error) {
 	umask := syscall.Umask(0o022)
+	if s.plan.Probe {
+		return s.probe(gone, umask)
+	}
 	sources, err := s.gather()
 	if err != nil {
 		return err
@@ -179,7 +182,7 @@ func (s *stage) execute(gone chan struct{}, umask int) error {
 	if err != nil {
 		return nil // told already: the command was not executed
 	}
-	if s.plan.Mode == ModePrivateCopy {
+	if s.plan.Mode == ModePrivateCopy && !s.plan.Probe {
 		again, err := s.verify()
 		result.Changed = err != nil || !again.Allowed
 	}

@@ -38,5 +38,11 @@ func mountPoint(Mode, string) (string, error) { return "", errors.ErrUnsupported
 
 func (l *launch) stage(context.Context, *plan) (string, error) { return "", errors.ErrUnsupported }
 
+// RunProbe finds nothing on this system.
+func RunProbe(context.Context, ProbeOptions) (Probe, error) {
+	_, err := identify(nil)
+	return Probe{}, err
+}
+
 // Stage runs nothing on this system.
 func Stage([]string) (handled bool, code int) { return false, 0 }
