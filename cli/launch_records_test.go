@@ -24,6 +24,7 @@ import (
 
 	"github.com/gatehouse-registry/gatehouse/admission/runrecord"
 	"github.com/gatehouse-registry/gatehouse/launchverify"
+	"github.com/gatehouse-registry/gatehouse/launchverify/nodestate"
 	"github.com/gatehouse-registry/gatehouse/registry"
 	"github.com/gatehouse-registry/gatehouse/registry/api/wire"
 	"github.com/gatehouse-registry/gatehouse/registry/client"
@@ -280,6 +281,9 @@ func TestLaunchIsTold(t *testing.T) {
 	if out, _, code := n.run("runs", "send"); code == 0 || out != "sent 0, rejected 0, left 2\n" {
 		t.Errorf("sent while the registry was away: %q, exit code %d", out, code)
 	}
+	if err := elsewhereOf(n, "another-registry"); err == nil || elsewhereOf(n, first.Audience) != nil {
+		t.Errorf("what waits may go to another registry: %v", err)
+	}
 	n.line.Store(forwards)
 	if out := n.sf("runs", "send"); out != "sent 2, rejected 0, left 0\n" {
 		t.Errorf("sent when it was back: %q", out)
@@ -296,6 +300,14 @@ func TestLaunchIsTold(t *testing.T) {
 	if silent, _ := n.launch(0, "true", "--no-report"); silent.Run != "" || len(n.runs()) != 5 {
 		t.Errorf("--no-report told of run %q", silent.Run)
 	}
+}
+
+func elsewhereOf(n *testNode, registryID string) error {
+	state, err := nodestate.Open(n.path("node"))
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return elsewhere(state, registryID)
 }
 
 // A refusal is told too, in one line on stderr. What is revoked is refused; what is only disabled runs on.

@@ -25,6 +25,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"unicode"
 
 	"github.com/gatehouse-registry/gatehouse/admission/receipt"
 	"github.com/gatehouse-registry/gatehouse/digest/strictjson"
@@ -36,6 +37,7 @@ const RootFolder = "/etc/gatehouse/node"
 
 const (
 	keyFile   = "key.pem"
+	nextFile  = "key.next.pem" // a new key that the registry may not know yet
 	nodeFile  = "node.json"
 	tokenFile = "token"
 	spoolName = "spool"
@@ -61,7 +63,8 @@ type State struct {
 	// SelfAsserted says that somebody else than root owns folder or key.
 	SelfAsserted bool
 
-	dir string
+	dir  string
+	next bool // the key lies in nextFile
 }
 
 // Folder is where the state lies.
@@ -112,7 +115,7 @@ func open(dir string) (*State, error) {
 		return nil, present(err)
 	}
 	s.Token = strings.TrimSpace(string(text))
-	if err := s.readKey(); err != nil {
+	if err := s.readKey(keyFile); err != nil {
 		return nil, present(err)
 	}
 	return s, nil
@@ -126,13 +129,13 @@ func present(err error) error {
 	return err
 }
 
-func (s *State) readKey() error {
-	text, owned, err := s.read(keyFile)
+func (s *State) readKey(name string) error {
+	text, owned, err := s.read(name)
 	if err != nil {
 		return err
 	}
 	if s.Key, err = parseKey(text); err != nil {
-		return fmt.Errorf("%s: %w", filepath.Join(s.dir, keyFile), err)
+		return fmt.Errorf("%s: %w", filepath.Join(s.dir, name), err)
 	}
 	s.SelfAsserted = s.SelfAsserted || !owned
 	s.KeyID, err = receipt.KeyID(s.Public())
@@ -173,8 +176,9 @@ func private(dir string) (selfAsserted bool, err error) {
 	return !root, err
 }
 
-// Prepare makes the state's folder and a key where there are none, and gives the state without an identity. With newKey a key
-// that is there is replaced. Several that prepare one empty folder at once end with one key.
+// Prepare makes the state's folder and a key where there are none, and gives the state without an identity. With newKey the
+// state has another key, which Join puts in place of the one that is there: until then the node signs with the old one. Several
+// that prepare one empty folder at once end with one key.
 func Prepare(dir string, newKey bool) (*State, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -183,14 +187,17 @@ func Prepare(dir string, newKey bool) (*State, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	s := &State{dir: dir}
+	s := &State{dir: dir, next: newKey}
 	if s.SelfAsserted, err = private(dir); err != nil {
 		return nil, fmt.Errorf("node state: %w", err)
 	}
-	err = s.readKey()
-	if newKey || errors.Is(err, fs.ErrNotExist) {
-		if err = makeKey(filepath.Join(dir, keyFile), newKey); err == nil {
-			err = s.readKey()
+	name := keyFile
+	if newKey {
+		name = nextFile
+	}
+	if err = s.readKey(name); newKey || errors.Is(err, fs.ErrNotExist) {
+		if err = makeKey(filepath.Join(dir, name), newKey); err == nil {
+			err = s.readKey(name)
 		}
 	}
 	if err != nil {
@@ -199,11 +206,26 @@ func Prepare(dir string, newKey bool) (*State, error) {
 	return s, nil
 }
 
+// maxName bounds a node's name in bytes.
+const maxName = 256
+
 // Join completes a prepared state. It is on disk when Join returns nil.
 func (s *State) Join(who Identity, token string) error {
+	if who.Server == "" || who.Name == "" || len(who.Name) > maxName || strings.ContainsFunc(who.Name, unicode.IsControl) {
+		return fmt.Errorf("node state: the registry at %.200q gave the node the name %.300q", who.Server, who.Name)
+	}
+	if token == "" || strings.ContainsAny(token, "\r\n") {
+		return errors.New("node state: a token is one line of text")
+	}
 	text, err := json.MarshalIndent(who, "", "  ")
 	if err != nil {
 		return err
+	}
+	if s.next {
+		if err := os.Rename(filepath.Join(s.dir, nextFile), filepath.Join(s.dir, keyFile)); err != nil {
+			return err
+		}
+		s.next = false
 	}
 	if err := durable.Replace(filepath.Join(s.dir, tokenFile), []byte(token+"\n"), 0o600); err != nil {
 		return err
@@ -215,7 +237,7 @@ func (s *State) Join(who Identity, token string) error {
 // Leave removes who the node is, its token and its key. The spool stays unless it is empty.
 func (s *State) Leave() error {
 	var errs []error
-	for _, name := range []string{nodeFile, tokenFile, keyFile} {
+	for _, name := range []string{nodeFile, tokenFile, keyFile, nextFile} {
 		if err := os.Remove(filepath.Join(s.dir, name)); !errors.Is(err, fs.ErrNotExist) {
 			errs = append(errs, err)
 		}

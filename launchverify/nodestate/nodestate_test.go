@@ -73,8 +73,19 @@ func TestJoinAndLeave(t *testing.T) {
 	if err != nil || again.KeyID != s.KeyID {
 		t.Errorf("joined again with key %s, %v, expected %s", again.KeyID, err, s.KeyID)
 	}
-	if fresh, err := Prepare(dir, true); err != nil || fresh.KeyID == s.KeyID {
-		t.Errorf("the new key is the old one, %v", err)
+	// Until the registry knows the new one the node signs with the old one.
+	fresh, err := Prepare(dir, true)
+	if err != nil || fresh.KeyID == s.KeyID {
+		t.Fatalf("the new key is the old one, %v", err)
+	}
+	if now, err := Open(dir); err != nil || now.KeyID != s.KeyID {
+		t.Errorf("before it joined the node has key %v, %v", now, err)
+	}
+	if err := fresh.Join(who, "another"); err != nil {
+		t.Fatal(err)
+	}
+	if now, err := Open(dir); err != nil || now.KeyID != fresh.KeyID || now.Token != "another" {
+		t.Errorf("after it joined the node has key %v, %v", now, err)
 	}
 	if err := s.Leave(); err != nil {
 		t.Fatal(err)
@@ -84,6 +95,23 @@ func TestJoinAndLeave(t *testing.T) {
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
 		t.Errorf("left over: %v, %v", left, err)
+	}
+}
+
+// A registry that names the node oddly is refused before anything of it is kept.
+func TestOddAnswers(t *testing.T) {
+	for _, odd := range []Identity{{Server: "https://registry"}, {Name: "gpu-1"}, {Server: "https://registry", Name: "a\nb"}, {Server: "https://registry", Name: strings.Repeat("a", maxName+1)}} {
+		dir := filepath.Join(t.TempDir(), "node")
+		s, err := Prepare(dir, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Join(odd, "token") == nil || s.Join(who, "") == nil || s.Join(who, "two\nlines") == nil {
+			t.Errorf("joined as %+v", odd)
+		}
+		if _, err := Open(dir); !errors.Is(err, ErrNotJoined) {
+			t.Errorf("%+v: %v", odd, err)
+		}
 	}
 }
 
