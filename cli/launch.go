@@ -24,10 +24,11 @@ type launchFlags struct {
 	rootFlags
 	recordFlags
 	denyListFlags
-	jobSpec, core, cache, record string
-	keepEnv, warn                []string
-	verifyOnly                   bool
-	grace                        time.Duration
+	cacheFlags
+	jobSpec, core, record string
+	keepEnv, warn         []string
+	verifyOnly            bool
+	grace                 time.Duration
 }
 
 // tokenVariable is not passed on to a job: its plugins are others' code.
@@ -85,7 +86,7 @@ know.`,
 	f.denyListFlags.add(flags)
 	flags.StringSliceVar(&f.keepEnv, "keep-env", nil, "a variable to pass on although it steers what is loaded")
 	flags.StringVar(&f.core, "core-version", "", "the version of the client that the command runs (default the spec's provenance)")
-	flags.StringVar(&f.cache, "cache", "", "the node's cache (default $GATEHOUSE_CACHE)")
+	f.cacheFlags.add(flags)
 	flags.StringVar(&f.record, "record", "", "write what the launch did to this file, as JSON")
 	flags.DurationVar(&f.grace, "grace", launchverify.DefaultGrace, "how long the command has to end after a signal that ends it; then all of it is killed")
 	addVerifyOnlyFlag(flags, &f.verifyOnly)
@@ -159,6 +160,9 @@ func (a app) launchOptions(f launchFlags, command []string) (launchverify.Option
 		o.Env = slices.DeleteFunc(o.Env, isToken)
 	}
 	if o.CacheDir, err = a.env.cacheDir(f.cache); err != nil {
+		return o, err
+	}
+	if o.CacheBytes, err = a.env.cacheBytes(f.cacheSize); err != nil {
 		return o, err
 	}
 	err = a.receipts(f.receiptFlags, &o)

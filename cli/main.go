@@ -71,7 +71,7 @@ those bytes. The same binary is the server (sf serve), the client, and the launc
 	}
 	root.AddCommand(
 		a.serve(), a.login(), a.logout(), a.whoami(), a.session(), a.passwd(),
-		a.digest(), a.check(), a.rules(), a.admission(), a.plugin(), a.initProject(), a.newExperiment(), a.recipe(), a.validate(), a.submit(), a.job(), a.environment(), a.taskset(), a.rubric(), a.launch(), a.nodeVerbs(), a.runs(), a.admin(), a.mirror(), a.version(),
+		a.digest(), a.check(), a.rules(), a.admission(), a.plugin(), a.initProject(), a.newExperiment(), a.recipe(), a.validate(), a.submit(), a.job(), a.environment(), a.taskset(), a.rubric(), a.launch(), a.cache(), a.nodeVerbs(), a.runs(), a.admin(), a.mirror(), a.version(),
 	)
 	root.InitDefaultCompletionCmd()
 	finish(root)
