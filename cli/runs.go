@@ -12,6 +12,7 @@ import (
 
 	"github.com/gatehouse-registry/gatehouse/admission/receipt"
 	"github.com/gatehouse-registry/gatehouse/admission/runrecord"
+	"github.com/gatehouse-registry/gatehouse/registry"
 	"github.com/gatehouse-registry/gatehouse/registry/api/wire"
 	"github.com/gatehouse-registry/gatehouse/registry/client"
 )
@@ -189,22 +190,27 @@ func verifyRun(run wire.Run, keys receipt.TrustSet, named bool) ([]verifiedState
 	for _, e := range run.Envelopes {
 		said, err := runrecord.Read(e.Envelope)
 		if err != nil {
-			return nil, fmt.Errorf("statement %q: %w", e.State, err)
+			return nil, unverified("statement %q: %w", e.State, err)
 		}
 		if said.Predicate.Run != run.ID {
-			return nil, &receipt.Error{Problem: receipt.Malformed, Message: fmt.Sprintf("the registry answered with a statement of run %.64q", said.Predicate.Run)}
+			return nil, unverified("the registry answered with a statement of run %.64q", said.Predicate.Run)
 		}
 		v := verifiedStatement{State: e.State}
 		if !keys.Empty() {
 			if _, v.Key, err = runrecord.Open(e.Envelope, keys); err != nil && (named || run.Attested) {
-				return nil, fmt.Errorf("statement %q: %w", e.State, err)
+				return nil, unverified("statement %q: %w", e.State, err)
 			}
 		} else if run.Attested {
-			return nil, &receipt.Error{Problem: receipt.Untrusted, Message: "the registry calls the run attested and names no key of its node"}
+			return nil, unverified("the registry calls the run attested and names no key of its node")
 		}
 		out = append(out, v)
 	}
 	return out, nil
+}
+
+// unverified is the error of what does not prove what it says.
+func unverified(format string, args ...any) error {
+	return registry.Errorf(registry.DigestInvalid, format, args...)
 }
 
 func printRun(w io.Writer, run shownRun) error {
@@ -221,7 +227,7 @@ func printRun(w io.Writer, run shownRun) error {
 	row("node", run.Node)
 	row("told by", run.Sender)
 	for _, v := range run.Verified {
-		row(v.State, signedBy(v, run.Run))
+		row("said it "+map[string]string{"started": "started", "ended": "ended", "refused": "was refused"}[v.State], signedBy(v, run.Run))
 	}
 	row("protection", run.Mode)
 	row("started", run.StartedAt)
