@@ -60,6 +60,9 @@ for form in embedded postgres-s3; do
 done
 run projects "${PYTHON:-python3}" "$root/testdata/interop/projects/accept.py" --sf "$sf" --venv "$venv" --methods 5 ${SHARED:+--samples "$SHARED/fixtures/starforge/projects"}
 run launch "${PYTHON:-python3}" "$root/testdata/interop/launch/accept.py" --sf "$sf" --launcher "$venv/bin/forge-launch"
+for form in embedded postgres-s3; do
+	run "runs-$form" against "$form" "${PYTHON:-python3}" "$root/testdata/interop/runs/accept.py" --sf "$sf" --server '{server}' --token '{token}' --cosign "$tools/cosign"
+done
 run submissions "${PYTHON:-python3}" "$root/testdata/interop/submissions/accept.py" --sf "$sf" --venv "$venv" ${SHARED:+--projects "$SHARED/fixtures/starforge/projects"}
 run oci "$work/ociclients" -sf "$sf" -bin "$tools"
 run oci-postgres-s3 "$work/ociclients" -sf "$sf" -bin "$tools" -form postgres-s3

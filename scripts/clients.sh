@@ -23,6 +23,7 @@ skopeo       skopeo
 podman       podman
 chromium     chromium
 chromedriver chromium-driver
+jq           jq
 '
 
 mkdir -p "$bin"
