@@ -164,7 +164,7 @@ func written(in io.ReadCloser, out *os.File, size int64) (done int64, err error)
 		return 0, nil
 	}
 	for done < size && err == nil {
-		view, failed := syscall.Mmap(int(file.Fd()), done, int(min(window, size-done)), syscall.PROT_READ, syscall.MAP_SHARED)
+		view, failed := syscall.Mmap(int(file.Fd()), done, int(min(window, size-done)), syscall.PROT_READ, syscall.MAP_SHARED|mapNow)
 		if failed != nil {
 			break
 		}

@@ -9,14 +9,22 @@ import (
 	"sync"
 )
 
+// families are the parts of the table.
+var families = [][]Info{archiveRules, yamlRules, jsonRules, manifestRules, layoutRules, documentRules, suiteRules, publishRules, jobRules, submissionRules, submitRules, jobPackageRules, launchRules}
+
 var index = sync.OnceValue(func() map[ID]*Info {
-	all := sorted()
-	m := make(map[ID]*Info, len(all))
-	for i := range all {
-		if _, dup := m[all[i].ID]; dup {
-			panic("rule listed twice: " + string(all[i].ID))
+	n := 0
+	for _, family := range families {
+		n += len(family)
+	}
+	m := make(map[ID]*Info, n)
+	for _, family := range families {
+		for i := range family {
+			if _, dup := m[family[i].ID]; dup {
+				panic("rule listed twice: " + string(family[i].ID))
+			}
+			m[family[i].ID] = &family[i]
 		}
-		m[all[i].ID] = &all[i]
 	}
 	return m
 })
@@ -34,10 +42,7 @@ func Lookup(id ID) (Info, bool) {
 func All() []Info { return slices.Clone(sorted()) }
 
 var sorted = sync.OnceValue(func() []Info {
-	var all []Info
-	for _, family := range [][]Info{archiveRules, yamlRules, jsonRules, manifestRules, layoutRules, documentRules, suiteRules, publishRules, jobRules, submissionRules, submitRules, jobPackageRules, launchRules} {
-		all = append(all, family...)
-	}
+	all := slices.Concat(families...)
 	slices.SortFunc(all, func(a, b Info) int { return strings.Compare(string(a.ID), string(b.ID)) })
 	return all
 })

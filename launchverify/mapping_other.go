@@ -1,0 +1,6 @@
+//go:build unix && !linux
+
+package launchverify
+
+// mapNow is for Linux.
+const mapNow = 0
