@@ -2,6 +2,7 @@ package launchverify
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -87,10 +89,10 @@ func (g cgroup) kill() {
 	}
 }
 
-// remove removes the group, and groups that were made below it, when they are empty.
-func (g cgroup) remove() {
+// remove removes the group, and groups that were made below it, when they are empty. It reports whether the group is gone.
+func (g cgroup) remove() bool {
 	if g == "" {
-		return
+		return true
 	}
 	var folders []string
 	filepath.WalkDir(string(g), func(path string, d fs.DirEntry, err error) error {
@@ -102,6 +104,8 @@ func (g cgroup) remove() {
 	for _, folder := range slices.Backward(folders) {
 		os.Remove(folder)
 	}
+	_, err := os.Lstat(string(g))
+	return errors.Is(err, fs.ErrNotExist)
 }
 
 // sweepCgroups ends the groups of agents that were killed together with everything that would have ended them.
@@ -113,7 +117,12 @@ func sweepCgroups(own string) {
 		if stat := readStat(pid); err != nil || stat != nil && stat[statStart] == parts[len(parts)-1] {
 			continue
 		}
-		cgroup(path).kill()
-		cgroup(path).remove()
+		for range 50 { // the kernel takes a moment
+			cgroup(path).kill()
+			if cgroup(path).remove() {
+				break
+			}
+			time.Sleep(2 * time.Millisecond)
+		}
 	}
 }

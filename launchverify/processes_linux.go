@@ -79,7 +79,7 @@ func (s *supervisor) reap(command int) {
 		if err != nil { // ECHILD: nothing is left
 			return
 		}
-		r := reaped{pid: pid}
+		var r reaped
 		if pid == command && !stopped {
 			waited, known := waitedFor(pid)
 			r.waited, r.unknown = waited, !known
@@ -87,8 +87,11 @@ func (s *supervisor) reap(command int) {
 		if got, err := syscall.Wait4(pid, &r.status, syscall.WNOHANG|syscall.WUNTRACED, nil); got != pid || err != nil {
 			continue
 		}
-		if !stopped || pid == command {
+		switch {
+		case pid == command:
 			s.ended <- r
+		case !stopped:
+			s.orphans.Add(1)
 		}
 	}
 }
@@ -117,12 +120,14 @@ func killRest(pid int, group cgroup) {
 
 // track prepares for a job without a process namespace: a control group where one can be made, and this process as
 // the one that orphans come to when stage and keeper are both gone. spared are its children that are none of the job.
-func track(p *plan) (spared map[int]bool, done func()) {
+func track(p *plan, groups bool) (spared map[int]bool, done func()) {
 	p.Cgroup = ""
 	if p.PIDNamespace {
 		return nil, func() {}
 	}
-	p.Cgroup, _ = newCgroup() // what comes instead is said in the record
+	if groups {
+		p.Cgroup, _ = newCgroup() // what comes instead is said in the record
+	}
 	spared = map[int]bool{}
 	for _, pid := range children(os.Getpid()) {
 		spared[pid] = true

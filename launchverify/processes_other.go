@@ -18,10 +18,10 @@ func keeping(*plan) bool                { return false }
 func keeperEnv(*plan) []string          { return stageEnv }
 func keep([]string) int                 { return exitError }
 func orphaned(int) bool                 { return false }
-func (cgroup) remove()                  {}
+func (cgroup) remove() bool             { return true }
 func endOffspring(map[int]bool, cgroup) {}
 
-func track(*plan) (spared map[int]bool, done func()) { return nil, func() {} }
+func track(*plan, bool) (spared map[int]bool, done func()) { return nil, func() {} }
 
 const trackingByParents = TrackingProcessGroup
 
@@ -62,8 +62,9 @@ func (s *supervisor) reap(command int) {
 		if err != nil { // ECHILD: nothing is left
 			return
 		}
-		r.pid = pid
-		s.ended <- r
+		if pid == command {
+			s.ended <- r
+		}
 	}
 }
 

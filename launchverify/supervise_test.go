@@ -157,6 +157,8 @@ type agentOptions struct {
 	JobSpec, Trust, Cache string
 	Command, Env          []string
 	Mode                  Mode
+	Without               []Tracking
+	Grace                 time.Duration
 }
 
 const agentVerb = "agent"
@@ -180,6 +182,7 @@ func runAgent(path string) int {
 	}
 	rec, err := Run(context.Background(), Options{
 		JobSpec: a.JobSpec, Trust: set, CacheDir: a.Cache, Command: a.Command, Env: a.Env, Fetcher: &shelf{down: true}, modes: []Mode{a.Mode},
+		without: a.Without, Grace: a.Grace, AllowPrivateCopy: true,
 	})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -200,7 +203,7 @@ func (r *rig) startAgent(o Options) *exec.Cmd {
 		r.t.Fatal(err)
 	}
 	trustFile := filepath.Join(r.base, "trust.json")
-	a := agentOptions{JobSpec: o.JobSpec, Trust: trustFile, Cache: o.CacheDir, Command: o.Command, Env: o.Env, Mode: o.modes[0]}
+	a := agentOptions{JobSpec: o.JobSpec, Trust: trustFile, Cache: o.CacheDir, Command: o.Command, Env: o.Env, Mode: o.modes[0], Without: o.without, Grace: o.Grace}
 	src, err := json.Marshal(a)
 	if err != nil {
 		r.t.Fatal(err)
@@ -215,6 +218,7 @@ func (r *rig) startAgent(o Options) *exec.Cmd {
 	if err := cmd.Start(); err != nil {
 		r.t.Fatal(err)
 	}
+	r.t.Cleanup(func() { cmd.Process.Kill() })
 	return cmd
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"os/signal"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -18,7 +19,7 @@ const (
 	// reaping bounds the wait for processes that were killed and don't go away.
 	reaping = 10 * time.Second
 	// again is how often what must be gone is killed once more, when new processes may have come of it.
-	again = 5 * time.Millisecond
+	again = 20 * time.Millisecond
 )
 
 // ending are the signals that ask the whole job to end; they go to the command's process group, so that training
@@ -46,25 +47,25 @@ type supervisor struct {
 	agent   <-chan struct{} // closed when the agent is gone
 	signals <-chan os.Signal
 	resumed <-chan resumption
-	ended   chan reaped
+	ended   chan reaped   // what became of the command; closed when no process of the job is left
+	orphans atomic.Int64  // processes that came to us and ended
 	done    chan struct{} // closed when the command's thread may end
 	tell    func(report)
 	group   cgroup // "" unless the command was started in it
 }
 
-// reaped is a process that has ended, or the command that was stopped.
+// reaped is the command that was stopped, or has ended.
 type reaped struct {
-	pid     int
 	status  syscall.WaitStatus
-	waited  bool // the command: it had waited for children that ran
-	unknown bool // the command: whether it had can't be told
+	waited  bool // it had waited for children that ran
+	unknown bool // whether it had can't be told
 }
 
 // supervise runs the command to its end. It says when the command was executed, or was not.
 func supervise(st *stage, agent <-chan struct{}, umask int) (exit, error) {
 	s := &supervisor{
 		plan: &st.plan, agent: agent, signals: st.signals, resumed: st.resumed, tell: st.tell,
-		ended: make(chan reaped, 64), done: make(chan struct{}),
+		ended: make(chan reaped, 1), done: make(chan struct{}),
 	}
 	defer close(s.done)
 	if err := adopt(); err != nil {
@@ -161,10 +162,6 @@ func (w *watching) reaped(r reaped) {
 		w.s.tell(report{Stopped: int(r.status.StopSignal())})
 		return
 	}
-	if r.pid != w.pid {
-		w.saw(runrecord.HowOrphan)
-		return
-	}
 	w.ended, w.unknown = true, r.unknown
 	if r.waited {
 		w.saw(runrecord.HowWaited)
@@ -185,6 +182,9 @@ func (w *watching) saw(how string) {
 }
 
 func (w *watching) result() exit {
+	if w.s.orphans.Load() > 0 {
+		w.saw(runrecord.HowOrphan)
+	}
 	w.exit.Training = runrecord.Training{Seen: w.how != "", How: w.how, Unknown: w.how == "" && w.unknown}
 	return w.exit
 }
