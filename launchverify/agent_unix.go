@@ -58,6 +58,7 @@ func (l *launch) stage(ctx context.Context, p *plan) (why string, err error) {
 	in.Close()
 	out.Close()
 	go passOn(signals, cmd.Process.Pid, ended)
+	go t.watch(signals, ended)
 	t.lent = p.Foreground
 	defer t.takeBack()
 	if err := p.send(toStage); err != nil {
