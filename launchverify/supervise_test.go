@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -159,9 +160,23 @@ type agentOptions struct {
 	Mode                  Mode
 	Without               []Tracking
 	Grace                 time.Duration
+	Archives              string // folder with what the registry holds; "" is a registry that is down
 }
 
 const agentVerb = "agent"
+
+// stored is a registry in a folder: archives by the hex of their manifests.
+type stored struct {
+	*shelf
+	dir string
+}
+
+func (s stored) Fetch(_ context.Context, pin receipt.Pin) (io.ReadCloser, error) {
+	if s.dir == "" {
+		return nil, ErrNotFound
+	}
+	return os.Open(filepath.Join(s.dir, pin.Manifest.Hex()))
+}
 
 func runAgent(path string) int {
 	var a agentOptions
@@ -181,7 +196,7 @@ func runAgent(path string) int {
 		return 92
 	}
 	rec, err := Run(context.Background(), Options{
-		JobSpec: a.JobSpec, Trust: set, CacheDir: a.Cache, Command: a.Command, Env: a.Env, Fetcher: &shelf{down: true}, modes: []Mode{a.Mode},
+		JobSpec: a.JobSpec, Trust: set, CacheDir: a.Cache, Command: a.Command, Env: a.Env, Fetcher: stored{&shelf{down: true}, a.Archives}, modes: []Mode{a.Mode},
 		without: a.Without, Grace: a.Grace, AllowPrivateCopy: true,
 	})
 	if err != nil {
@@ -198,12 +213,19 @@ func (r *rig) startAgent(o Options) *exec.Cmd {
 	if _, err := r.launch(warm); err != nil {
 		r.t.Fatal(err)
 	}
+	return r.startCold(o, "")
+}
+
+// startCold starts the launch in a process of its own, with the cache as it is and a registry that has what lies in
+// archives.
+func (r *rig) startCold(o Options, archives string) *exec.Cmd {
+	r.t.Helper()
 	file, err := o.Trust.Encode()
 	if err != nil {
 		r.t.Fatal(err)
 	}
 	trustFile := filepath.Join(r.base, "trust.json")
-	a := agentOptions{JobSpec: o.JobSpec, Trust: trustFile, Cache: o.CacheDir, Command: o.Command, Env: o.Env, Mode: o.modes[0], Without: o.without, Grace: o.Grace}
+	a := agentOptions{JobSpec: o.JobSpec, Trust: trustFile, Cache: o.CacheDir, Command: o.Command, Env: o.Env, Mode: o.modes[0], Without: o.without, Grace: o.Grace, Archives: archives}
 	src, err := json.Marshal(a)
 	if err != nil {
 		r.t.Fatal(err)
