@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -13,9 +14,12 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from asroot import Scheduler
+
 HERE = Path(__file__).resolve().parent
-LIBRARY = ("attacklib.py", "standin.py", "accept.py")
+LIBRARY = {"attacklib.py", "standin.py", "rig.py", "asroot.py", "accept.py"}
 FIXTURES = ("make_cases.py", "cases_common.py")
+CASES = ("f-ok-eager", "t-ok-eager")
 NOBODY = 65534
 SPEC = {"forge": ".starforge/jobspec.json", "tuneplane": ".tuneplane/jobspec.json"}
 
@@ -29,32 +33,28 @@ class Ground:
         self.sf = work / "sf"
         shutil.copy(args.sf, self.sf)
         self.sf.chmod(0o755)
-        self.setuid = work / "sf-setuid"
-        shutil.copy(args.sf, self.setuid)
-        self.setuid.chmod(0o4755)
         self.launchers = work / "launchers"
         shutil.copytree(args.launchers, self.launchers, symlinks=True)
         for file in (self.launchers / "pyvenv.cfg", *(self.launchers / "bin").glob("*-launch")):
             file.write_text(file.read_text().replace(str(args.launchers), str(self.launchers)))
         self.fixtures, self.scripts = work / "fixtures", []
         self.fixtures.mkdir()
-        for name in FIXTURES:
-            shutil.copy(args.fixtures / name, self.fixtures / name)
-        for i, folder in enumerate(args.attacks):
-            to = work / f"attacks-{i}"
-            to.mkdir()
+        for name in CASES:
+            shutil.copytree(HERE.parents[1] / "launch" / name, self.fixtures / name)
+        if args.shared:
+            for name in FIXTURES:
+                shutil.copy(args.shared / "fixtures/starforge/launch" / name, self.fixtures / name)
+        for folder, name in ((HERE, "own"), *([(args.shared / "tools/attacks", "shared")] if args.shared else [])):
+            (work / name).mkdir()
             for file in sorted(folder.glob("*.py")):
-                if file.name != "accept.py":
-                    shutil.copy(file, to / file.name)
-            if not (to / "attacklib.py").exists():
-                for name in ("attacklib.py", "standin.py"):
-                    shutil.copy(args.attacks[0] / name, to / name)
-            self.scripts += [f for f in sorted(to.glob("*.py")) if f.name not in LIBRARY]
-        if args.only:
-            self.scripts = [f for f in self.scripts if f.stem in args.only]
+                shutil.copy(file, work / name / file.name)
+                if file.name not in LIBRARY and (not args.only or file.stem in args.only):
+                    self.scripts.append(work / name / file.name)
         shutil.copy(HERE / "prepare.sh", work / "prepare.sh")
         (work / "prepare.sh").chmod(0o755)
         subprocess.run(["chmod", "-R", "a+rX", str(work)], check=True)
+        if os.geteuid() == 0:
+            Scheduler(work / "scheduler", {str(self.sf), str(work / "prepare.sh")}, {"SF_JOB_USER": f"{NOBODY}:{NOBODY}"}).start()
 
     def python(self) -> Path:
         return self.launchers / "bin/python3"
@@ -62,22 +62,28 @@ class Ground:
     def run(self, script: Path, dialect: str, mode: str, launcher: str):
         """One attack: in front of the launcher alone (mode bare), or of the agent in that mode."""
         home = Path(tempfile.mkdtemp(prefix=f"{mode}-", dir=self.work))
-        user, sf = None, self.sf
-        if mode in ("user", "uid") or (mode == "bare" and self.args.bare_user and os.geteuid() == 0):
-            user = NOBODY
-            os.chown(home, user, user)
+        cache = home / "cache"
         if mode == "uid":
-            sf = self.setuid
-        target = [str(self.python()), "{STANDIN}"] if launcher == "stand-in" else [str(self.launchers / "bin" / f"{SPEC_LAUNCHER[dialect]}")]
-        command = target
-        options = ["--dialect", dialect, "--python", str(self.python()), "--tmp", str(home), "--rounds", str(self.args.rounds),
-                   "--timeout", "60"]
+            cache = Path(tempfile.mkdtemp(prefix="node-", dir=self.work))  # the node's own
+        user = NOBODY if mode in ("user", "uid") else None
+        if user is not None:
+            os.chown(home, user, user)
+        target = [str(self.launchers / "bin" / f"{LAUNCHERS[dialect]}")]
+        if launcher == "stand-in":
+            target = ["{PYTHON}", "{STANDIN}"]
+        command, prepare = target, str(self.work / "prepare.sh")
+        options = ["--dialect", dialect, "--python", str(self.python()), "--tmp", str(home), "--rounds", str(self.args.rounds), "--timeout", "60"]
         env = {"PATH": os.environ["PATH"], "HOME": str(home), "TMPDIR": str(home), "LANG": "C.UTF-8", "LAUNCH_FIXTURES": str(self.fixtures),
-               "PYTHONDONTWRITEBYTECODE": "1", "SF": str(self.sf), "SF_CACHE": str(home / "cache")}
+               "LAUNCH_CASES": str(self.fixtures), "PYTHONDONTWRITEBYTECODE": "1", "SF": str(self.sf), "SF_CACHE": str(cache)}
         if mode != "bare":
-            command = [str(sf), "launch", "--cache", str(home / "cache"), "--jobspec", "{JOB}/" + SPEC[dialect],
-                       "--receipt", "{JOB}.receipt.json", "--trust", "{JOB}.trust.json", "--record", str(home / "record.json"), "--", *target]
-            options += ["--prepare", str(self.work / "prepare.sh"), "--keep-env", "SF", "--keep-env", "SF_CACHE", "--keep-env", "TMPDIR"]
+            command = [str(self.sf), "launch", "--cache", str(cache), "--jobspec", "{JOB}/" + SPEC[dialect],
+                       "--receipt", "{JOB}.receipt.json", "--trust", "{JOB}.trust.json", "--record", str(home / "record.json")]
+            if mode == "uid":
+                scheduler = [str(self.python()), str(self.work / "own/asroot.py"), str(self.work / "scheduler")]
+                command = [*scheduler, *command, "--user", f"{NOBODY}:{NOBODY}"]
+                prepare = shlex.join([*scheduler, prepare])
+            command += ["--", *target]
+            options += ["--prepare", prepare, "--keep-env", "SF", "--keep-env", "SF_CACHE", "--keep-env", "TMPDIR"]
         ids = {"user": user, "group": user, "extra_groups": []} if user is not None else {}
         began = time.monotonic()
         p = subprocess.run([str(self.python()), str(script), *options, "--", *command], cwd="/", env=env, stdin=subprocess.DEVNULL,
@@ -85,7 +91,8 @@ class Ground:
         took = time.monotonic() - began
         protection = self.protection(home / "record.json")
         left = [e.name for e in home.iterdir() if e.name.startswith("attack-")]
-        shutil.rmtree(home, ignore_errors=True)
+        for folder in (home, cache):
+            shutil.rmtree(folder, ignore_errors=True)
         return p, took, protection, left
 
     @staticmethod
@@ -96,7 +103,9 @@ class Ground:
             return ""
 
 
-SPEC_LAUNCHER = {"forge": "forge-launch", "tuneplane": "tuneplane-launch"}
+#: The protection that each way of running must have had in its last launch, "" where that was refused before there was one.
+MODES = {"bare": {""}, "root": {"root", ""}, "uid": {"root", ""}, "user": {"user", ""}, "own": {"root", "user", ""}}
+LAUNCHERS = {"forge": "forge-launch", "tuneplane": "tuneplane-launch"}
 
 
 def wrong(p, mode: str) -> str:
@@ -110,20 +119,18 @@ def main():
     ap = argparse.ArgumentParser(description=__doc__)
     ap.add_argument("--sf", required=True, type=Path)
     ap.add_argument("--launchers", required=True, type=Path, help="the folder that ../launch/launchers.sh prints")
-    ap.add_argument("--attacks", required=True, type=Path, action="append", help="a folder of attack scripts; the first has attacklib.py and standin.py")
-    ap.add_argument("--fixtures", required=True, type=Path, help="the folder of make_cases.py")
+    ap.add_argument("--shared", type=Path, help="the folder with tools/attacks and fixtures/starforge/launch; without it only the attacks beside this script run")
     ap.add_argument("--rounds", type=int, default=2, help="blind rounds of the attacks that race")
-    ap.add_argument("--modes", default="bare,root,uid,user")
+    ap.add_argument("--modes", default="bare,root,uid,user" if os.geteuid() == 0 else "bare,own", help="bare: no agent. root: agent and job are root. uid: the agent is root, job and attacker are another. user: agent, job and attacker are an ordinary user. own: they are who runs this")
     ap.add_argument("--dialects", default="forge,tuneplane")
     ap.add_argument("--launcher", choices=("real", "stand-in"), default="real")
     ap.add_argument("--only", type=lambda s: s.split(","), default=[])
-    ap.add_argument("--bare-user", action="store_true", help="the bare runs as an ordinary user, too")
     ap.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     args = ap.parse_args()
     args.sf, args.launchers = args.sf.resolve(), args.launchers.resolve()
     modes = args.modes.split(",")
-    if os.geteuid() != 0 and set(modes) & {"root", "uid"}:
-        sys.exit("accept.py: the modes root and uid need root")
+    if os.geteuid() != 0 and set(modes) & {"root", "uid", "user"}:
+        sys.exit("accept.py: the modes root, uid and user need root")
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
     passed = failed = 0
     began = time.monotonic()
@@ -132,7 +139,7 @@ def main():
         runs = [(s, d, m) for d in args.dialects.split(",") for m in modes for s in ground.scripts]
         for (script, dialect, mode), future in [(r, pool.submit(ground.run, *r, args.launcher)) for r in runs]:
             p, took, protection, left = future.result()
-            why = wrong(p, mode) or (f"left {left}" if left else "")
+            why = wrong(p, mode) or (f"left {left}" if left else "") or (f"ran in mode {protection}" if protection not in MODES[mode] else "")
             passed, failed = passed + (not why), failed + bool(why)
             tail = f"  -- {why}: {(p.stdout + p.stderr).strip()[-1500:]}" if why else ""
             print(f"{'FAIL' if why else 'ok  '} attacks.{dialect}.{mode}.{script.stem} {took:.1f} s {protection}{tail}", flush=True)

@@ -93,5 +93,5 @@ cp -r "$ATTACK_PUBLISHED"/. "$work/job/$plugins"
 [ ! -e "$ATTACK_JOB/$recipes" ] || cp -r "$ATTACK_JOB/$recipes" "$work/job/$recipes"
 sf launch --jobspec "$work/job/$spec" --receipt "$ATTACK_JOB.receipt.json" --trust "$ATTACK_JOB.trust.json" --cache "$SF_CACHE" --deny-list prefer --allow private-copy --verify-only || fail "the cache can't be warmed"
 if [ -n "${SF_JOB_USER:-}" ]; then
-	chown -R "$SF_JOB_USER" "${ATTACK_JOB%/*}"
+	chown -hR "$SF_JOB_USER" "${ATTACK_JOB%/*}"
 fi
