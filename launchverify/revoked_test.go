@@ -358,7 +358,7 @@ func TestStatements(t *testing.T) {
 			continue
 		}
 		if diff := cmp.Diff([]receipt.Pin{pin}, p.Plugins, cmp.Comparer(func(a, b digest.Digest) bool { return a == b })); diff != "" ||
-			p.Job != "job-1" || p.Registry != audience || p.DenyList.Number != 5 || p.Protection.Mode != string(ModePrivateCopy) ||
+			p.Job != "job-1" || p.Registry != audience || p.KeysFrom != FromFile || p.User.UID != os.Getuid() || p.DenyList.Number != 5 || p.Protection.Mode != string(ModePrivateCopy) ||
 			!slices.Contains(p.RemovedEnv, "PYTHONPATH") || !slices.Contains(p.SetEnv, "FORGE_WORK_DIR") {
 			t.Errorf("%s: %+v\n%s", name, p, diff)
 		}

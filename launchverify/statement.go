@@ -64,10 +64,12 @@ func predicate(r Record, w Witness) runrecord.Predicate {
 		Run: w.Run, Agent: w.Agent, Node: w.Node, Dialect: r.Dialect, SpecBytes: r.SpecBytes, CoreVersion: plain(r.CoreVersion, runrecord.MaxName),
 		Protection: runrecord.Protection{Mode: string(r.Mode), PIDNamespace: r.PIDNamespace, Tracking: string(r.Tracking), Unavailable: map[string]string{}},
 		Decision:   findings(r.Decision), DenyList: r.DenyList, RemovedEnv: names(r.RemovedEnv), SetEnv: names(r.SetEnv),
+		User: runrecord.User{UID: r.User.UID, GID: r.User.GID},
 	}
 	p.Command, p.CommandCut = commandLine(r.Command)
 	if r.Job != "" { // the receipt holds
-		p.Job, p.Registry, p.Receipt, p.Plugins = r.Job, r.Audience, r.Receipt, r.Plugins
+		p.Job, p.Registry, p.Receipt, p.KeysFrom = r.Job, r.Audience, r.Receipt, r.KeysFrom
+		p.Plugins, p.JobPackage = r.Plugins, r.Package
 	}
 	for _, pin := range r.Recipes {
 		if !pin.Content.IsZero() {

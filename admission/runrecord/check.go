@@ -68,6 +68,12 @@ func (p *Predicate) checkIdentity() error {
 		return errors.New("receipt: receipt, job and registry go together")
 	case !p.Receipt.IsZero() && p.SpecBytes.IsZero():
 		return errors.New("specBytes: a receipt that holds is of a spec")
+	case p.KeysFrom != "" && (p.Receipt.IsZero() || p.KeysFrom != KeysFromFile && p.KeysFrom != KeysFromRegistry):
+		return fmt.Errorf("keysFrom: found %.40q, expected %s or %s, with a receipt", p.KeysFrom, KeysFromFile, KeysFromRegistry)
+	case p.User.UID < 0 || p.User.GID < 0:
+		return fmt.Errorf("user: found uid %d and gid %d", p.User.UID, p.User.GID)
+	case !p.JobPackage.IsZero() && p.Receipt.IsZero():
+		return errors.New("jobPackage: without a receipt nothing is pinned")
 	case p.Protection.Mode != "" && !modeForm.MatchString(p.Protection.Mode):
 		return fmt.Errorf("protection.mode: %.40q is no mode", p.Protection.Mode)
 	case p.Protection.Tracking != "" && !modeForm.MatchString(p.Protection.Tracking):
@@ -80,7 +86,7 @@ func (p *Predicate) checkIdentity() error {
 			return fmt.Errorf("%s: %w", field, err)
 		}
 	}
-	for field, d := range map[string]digest.Digest{"specBytes": p.SpecBytes, "receipt": p.Receipt} {
+	for field, d := range map[string]digest.Digest{"specBytes": p.SpecBytes, "receipt": p.Receipt, "jobPackage": p.JobPackage} {
 		if !d.IsZero() && d.Algorithm() != digest.SHA256 {
 			return fmt.Errorf("%s: expected a sha256 digest, found %s", field, d)
 		}

@@ -24,6 +24,7 @@ func TestDocument(t *testing.T) {
 		"### predicate":    runrecord.Predicate{},
 		"### node":         runrecord.Node{},
 		"### pins":         receipt.Pin{},
+		"### user":         runrecord.User{},
 		"### protection":   runrecord.Protection{},
 		"### decision":     runrecord.Decision{},
 		"### denyList":     runrecord.DenyList{},

@@ -67,6 +67,10 @@ type Predicate struct {
 	Dialect   dialect.Dialect `json:"dialect,omitempty"`
 	SpecBytes digest.Digest   `json:"specBytes,omitzero"` // of the spec that was read; zero when none could be read
 	Receipt   digest.Digest   `json:"receipt,omitzero"`   // sha256 of the receipt's envelope, when it holds
+	KeysFrom  string          `json:"keysFrom,omitempty"` // where the keys came from that the receipt holds by: KeysFromFile or KeysFromRegistry
+	// JobPackage is the digest of the admitted package that the job's directory was made of; zero when the node had a
+	// directory.
+	JobPackage digest.Digest `json:"jobPackage,omitzero"`
 	// Plugins are what the receipt pins for spec.plugins; Recipes the recipe packs that the job had. A recipe pack that no
 	// receipt pins has no manifest digest here.
 	Plugins []receipt.Pin `json:"plugins"`
@@ -79,6 +83,7 @@ type Predicate struct {
 	Problem  string    `json:"problem,omitempty"`
 	DenyList *DenyList `json:"denyList,omitempty"` // what was known of revoked versions; nil when nobody asked
 
+	User       User     `json:"user"` // who the command ran as, or was to
 	Command    []string `json:"command"`
 	CommandCut bool     `json:"commandCut,omitempty"` // Command was shortened, or held bytes that are no text
 	RemovedEnv []string `json:"removedEnv"`           // names of the variables that were not passed on
@@ -100,6 +105,18 @@ type Node struct {
 	Key  string `json:"key,omitempty"` // receipt.KeyID of the key that signs; Sign fills it in
 	// SelfAsserted says that others than root could use the key: whoever ran the job can have said this.
 	SelfAsserted bool `json:"selfAsserted"`
+}
+
+// Where the keys came from that verified the receipt.
+const (
+	KeysFromFile     = "file"     // they were pinned on the node
+	KeysFromRegistry = "registry" // the registry named them: they are worth what the connection was
+)
+
+// User is an account of the node.
+type User struct {
+	UID int `json:"uid"`
+	GID int `json:"gid"`
 }
 
 // Protection is how the job's files were kept from being changed.

@@ -45,7 +45,7 @@ func code(c int) *int { return &c }
 func ended() Predicate {
 	return Predicate{
 		Run: strings.Repeat("0a", 16), State: StateEnded, Agent: "0.6.0", Node: Node{Name: "gpu-1"},
-		Registry: "registry-1", Job: "job-1", Dialect: dialect.TunePlane, SpecBytes: d("spec"), Receipt: d("receipt"),
+		Registry: "registry-1", Job: "job-1", Dialect: dialect.TunePlane, SpecBytes: d("spec"), Receipt: d("receipt"), KeysFrom: KeysFromRegistry, JobPackage: d("package"), User: User{1000, 100},
 		Plugins: []receipt.Pin{
 			{ID: "lab/alpha", Version: "1.0.0", Kind: "algorithm", Content: d("c"), Tree: d("t"), Manifest: d("m")},
 			{ID: "tuneplane/framework-custom", Version: "0.4.0", Kind: "framework-integration", Content: d("f"), RuntimeSupplied: true},
@@ -169,18 +169,20 @@ func TestContradictions(t *testing.T) {
 		of   func() Predicate
 		edit func(p *Predicate)
 	}{
-		"started and over":                    {started, func(p *Predicate) { p.EndedAt = at }},
-		"started with an exit code":           {started, func(p *Predicate) { p.ExitCode = code(0) }},
-		"started and saw training":            {started, func(p *Predicate) { p.Training = Training{Seen: true, How: HowChild} }},
-		"started without a start":             {started, func(p *Predicate) { p.StartedAt = time.Time{} }},
-		"started although refused":            {started, func(p *Predicate) { p.Decision = refused().Decision }},
-		"started without a decision":          {started, func(p *Predicate) { p.Decision = nil }},
-		"started without protection":          {started, func(p *Predicate) { p.Protection.Mode = "" }},
-		"started without a command":           {started, func(p *Predicate) { p.Command = nil }},
-		"ended without an end":                {ended, func(p *Predicate) { p.EndedAt = time.Time{} }},
-		"ended before it started":             {ended, func(p *Predicate) { p.EndedAt = at.Add(-time.Second) }},
-		"ended without an exit code":          {ended, func(p *Predicate) { p.ExitCode = nil }},
-		"ended without a receipt":             {ended, func(p *Predicate) { p.Receipt, p.Job, p.Registry, p.Plugins = digest.Digest{}, "", "", nil }},
+		"started and over":           {started, func(p *Predicate) { p.EndedAt = at }},
+		"started with an exit code":  {started, func(p *Predicate) { p.ExitCode = code(0) }},
+		"started and saw training":   {started, func(p *Predicate) { p.Training = Training{Seen: true, How: HowChild} }},
+		"started without a start":    {started, func(p *Predicate) { p.StartedAt = time.Time{} }},
+		"started although refused":   {started, func(p *Predicate) { p.Decision = refused().Decision }},
+		"started without a decision": {started, func(p *Predicate) { p.Decision = nil }},
+		"started without protection": {started, func(p *Predicate) { p.Protection.Mode = "" }},
+		"started without a command":  {started, func(p *Predicate) { p.Command = nil }},
+		"ended without an end":       {ended, func(p *Predicate) { p.EndedAt = time.Time{} }},
+		"ended before it started":    {ended, func(p *Predicate) { p.EndedAt = at.Add(-time.Second) }},
+		"ended without an exit code": {ended, func(p *Predicate) { p.ExitCode = nil }},
+		"ended without a receipt": {ended, func(p *Predicate) {
+			p.Receipt, p.Job, p.Registry, p.KeysFrom, p.Plugins, p.JobPackage = digest.Digest{}, "", "", "", nil, digest.Digest{}
+		}},
 		"an exit code beyond 255":             {ended, func(p *Predicate) { p.ExitCode = code(256) }},
 		"refused with a start":                {refused, func(p *Predicate) { p.StartedAt = at }},
 		"refused with exit code 0":            {refused, func(p *Predicate) { p.ExitCode = code(0) }},
@@ -196,6 +198,10 @@ func TestContradictions(t *testing.T) {
 		"an unknown dialect":                  {ended, func(p *Predicate) { p.Dialect = "other" }},
 		"a receipt without a job":             {ended, func(p *Predicate) { p.Job = "" }},
 		"a job without a receipt":             {refused, func(p *Predicate) { p.Job = "job-1" }},
+		"keys without a receipt":              {refused, func(p *Predicate) { p.KeysFrom = KeysFromFile }},
+		"keys from elsewhere":                 {ended, func(p *Predicate) { p.KeysFrom = "the net" }},
+		"a package without a receipt":         {refused, func(p *Predicate) { p.JobPackage = d("package") }},
+		"a negative uid":                      {ended, func(p *Predicate) { p.User.UID = -1 }},
 		"pins without a receipt":              {refused, func(p *Predicate) { p.Plugins = ended().Plugins }},
 		"a plugin without a manifest":         {ended, func(p *Predicate) { p.Plugins[0].Manifest = digest.Digest{} }},
 		"a spec digest that is no sha256":     {ended, func(p *Predicate) { p.SpecBytes = digest.SHA512.FromBytes(nil) }},
