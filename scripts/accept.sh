@@ -1,9 +1,10 @@
 #!/bin/sh
 # Acceptance: the unmodified clients of both platforms, whole, against a registry in one folder, against one on PostgreSQL and
-# S3, and below the base path of each client; their sign-in in a real Chromium; the real launcher behind `sf launch`; the
-# unmodified OCI clients and the official conformance program against both forms. Needs python3 >= 3.11, git, skopeo, podman,
-# chromium, chromedriver, and on the first run a Python index and a Go proxy; what clients.sh builds and the Python packages
-# stay in the user's cache. Usage: accept.sh PATH/TO/sf
+# S3, and below the base path of each client; their sign-in in a real Chromium; both real launchers behind `sf launch`, in all launch
+# cases and under attack; the unmodified OCI clients and the official conformance program against both forms. Needs python3 >= 3.11,
+# git, skopeo, podman, chromium, chromedriver, and on the first run a Python index, a Debian mirror and a Go proxy; what clients.sh builds,
+# the Python packages and the launchers' own Python stay in the user's cache. Attacks and cases that are no part of the project come
+# from $SHARED, else from ../shared beside it. Usage: accept.sh PATH/TO/sf
 set -eu
 sf=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -17,9 +18,11 @@ finish() {
 }
 trap finish EXIT
 trap 'exit 130' INT TERM
-for tool in ociclients withserver browser; do
-	"$go" build -C "$root" -o "$work/$tool" "./testdata/interop/$tool"
+for tool in ociclients withserver browser launch/sign; do
+	"$go" build -C "$root" -o "$work/${tool##*/}" "./testdata/interop/$tool"
 done
+shared=${SHARED:-}
+[ -n "$shared" ] || [ ! -d "$root/../shared/tools/attacks" ] || shared=$(cd "$root/../shared" && pwd)
 
 # run NAME COMMAND…: shows a part's output, and keeps its counting last line for the summary. A part that fails, or skips a check,
 # ends the script.
@@ -59,7 +62,13 @@ for form in embedded postgres-s3; do
 	run "browser-$form" against "$form" "$work/browser" -server '{server}' -token '{token}' -sf "$sf" -venv "$venv"
 done
 run projects "${PYTHON:-python3}" "$root/testdata/interop/projects/accept.py" --sf "$sf" --venv "$venv" --methods 5 ${SHARED:+--samples "$SHARED/fixtures/starforge/projects"}
-run launch "${PYTHON:-python3}" "$root/testdata/interop/launch/accept.py" --sf "$sf" --launcher "$venv/bin/forge-launch"
+launchers=$(sh "$root/testdata/interop/launch/launchers.sh")
+if [ -z "$shared" ]; then
+	echo "accept: WARNING: there is no \$SHARED and no ../shared: its attacks and launch cases are NOT run, only the project's own" >&2
+fi
+run launch "${PYTHON:-python3}" "$root/testdata/interop/launch/accept.py" --sf "$sf" --sign "$work/sign" --launchers "$launchers" \
+	--cases "$root/testdata/launch" ${shared:+--cases "$shared/fixtures/starforge/launch/jobs"}
+run attacks "${PYTHON:-python3}" "$root/testdata/interop/attacks/accept.py" --sf "$sf" --launchers "$launchers" ${shared:+--shared "$shared"}
 for form in embedded postgres-s3; do
 	run "runs-$form" against "$form" "${PYTHON:-python3}" "$root/testdata/interop/runs/accept.py" --sf "$sf" --server '{server}' --token '{token}' --cosign "$tools/cosign"
 done

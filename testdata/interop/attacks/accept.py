@@ -14,7 +14,8 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from asroot import Scheduler
+sys.dont_write_bytecode = True
+from asroot import Scheduler  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
 LIBRARY = {"attacklib.py", "standin.py", "rig.py", "asroot.py", "accept.py"}

@@ -251,7 +251,9 @@ def main():
     ap.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     args = ap.parse_args()
     only = set(filter(None, args.only.split(",")))
-    folders = sorted((f for cases in args.cases or [CASES] for f in cases.glob("[ft]-*") if not only or f.name in only), key=lambda f: f.name)
+    # A case that lies in two folders runs once.
+    named = {f.name: f for cases in args.cases or [CASES] for f in cases.glob("[ft]-*") if not only or f.name in only}
+    folders = [named[name] for name in sorted(named)]
     passed = failed = 0
     with tempfile.TemporaryDirectory(prefix="gatehouse-launch-", ignore_cleanup_errors=True) as work, ThreadPoolExecutor(args.jobs) as pool:
         ground = Ground(args, Path(work))
