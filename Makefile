@@ -33,7 +33,7 @@ bench: build ## beside distribution and a bare server, as ratios of one run; wri
 microbench: ## the parts, as ratios against a floor of the same run
 	$(GO) test -tags $(TAGS) -run '^$$' -bench . -benchtime 1s ./digest/... ./admission/... ./registry/...
 
-accept: build ## the unmodified clients of both platforms and of OCI; needs python3 >= 3.11, git, skopeo, podman, a Python index, a Go proxy
+accept: build ## the unmodified clients of both platforms and of OCI, launches under Slurm, Ray, podman and ssh; needs root, Debian's packages of these, python3 >= 3.11, git, skopeo, podman, a Python index, a Go proxy
 	GO='$(GO)' sh scripts/accept.sh $(BIN)
 
 conformance: build ## the official OCI conformance program, embedded and on PostgreSQL + S3

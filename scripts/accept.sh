@@ -72,6 +72,12 @@ run attacks "${PYTHON:-python3}" "$root/testdata/interop/attacks/accept.py" --sf
 for form in embedded postgres-s3; do
 	run "runs-$form" against "$form" "${PYTHON:-python3}" "$root/testdata/interop/runs/accept.py" --sf "$sf" --server '{server}' --token '{token}' --cosign "$tools/cosign"
 done
+# docs/launch/*.md, by the files of those pages: they need root, as the node of a cluster does.
+for part in slurm ray; do
+	run "$part" "${PYTHON:-python3}" "$root/testdata/interop/$part/accept.py" --sf "$sf" --launcher "$venv/bin/forge-launch"
+done
+run kubernetes "${PYTHON:-python3}" "$root/testdata/interop/kubernetes/accept.py" --sf "$sf" --go "$go"
+run ssh "${PYTHON:-python3}" "$root/testdata/interop/ssh/accept.py" --sf "$sf"
 run submissions "${PYTHON:-python3}" "$root/testdata/interop/submissions/accept.py" --sf "$sf" --venv "$venv" ${SHARED:+--projects "$SHARED/fixtures/starforge/projects"}
 run oci "$work/ociclients" -sf "$sf" -bin "$tools"
 run oci-postgres-s3 "$work/ociclients" -sf "$sf" -bin "$tools" -form postgres-s3

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks the manifests of docs/launch/kubernetes.md against the API's types and runs their containers. See README.md. Needs root and podman."""
+"""Checks the manifests of docs/launch/kubernetes.md against the API's types and runs their containers. See ../integrations/README.md. Needs root and podman."""
 from __future__ import annotations
 
 import argparse

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs the files of docs/launch/ray.md on a local Ray cluster of two raylets. See README.md. Needs root and the Python index once."""
+"""Runs the files of docs/launch/ray.md on a local Ray cluster of two raylets. See ../integrations/README.md. Needs root and the Python index once."""
 from __future__ import annotations
 
 import argparse

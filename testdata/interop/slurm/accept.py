@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs the files of docs/launch/slurm.md on a Slurm cluster of one node. See README.md. Stdlib only; needs root."""
+"""Runs the files of docs/launch/slurm.md on a Slurm cluster of one node. See ../integrations/README.md. Stdlib only; needs root."""
 from __future__ import annotations
 
 import argparse
@@ -138,7 +138,7 @@ def cancels(c: Cluster, t: Checks):
         state = c.ended(id)
         t.check(f"scancel {' '.join(flags) or 'with the default signals'} ({name}) leaves nothing running", not left() and state.startswith(("CANCELLED", "FAILED")), f"{state} {left()}")
     t.check("SIGTERM reached the training process", "ended by TERM" in c.log(cases[0][1]), c.log(cases[0][1]))
-    t.check("no mount is left", "gatehouse" not in Path("/proc/mounts").read_text())
+    t.check("no mount is left", " /run/gatehouse " not in Path("/proc/mounts").read_text())
 
 
 def plain_script(c: Cluster) -> Path:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs the files of docs/launch/ssh.md with an OpenSSH server of its own. See README.md. Needs root, openssh-server and systemd's tools."""
+"""Runs the files of docs/launch/ssh.md with an OpenSSH server of its own. See ../integrations/README.md. Needs root, openssh-server and systemd's tools."""
 from __future__ import annotations
 
 import argparse
