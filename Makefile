@@ -39,7 +39,7 @@ accept: build ## the unmodified clients of both platforms and of OCI, launches u
 conformance: build ## the official OCI conformance program, embedded and on PostgreSQL + S3
 	GO='$(GO)' sh scripts/conformance.sh $(BIN)
 
-soak: ## collections, kills and races for half an hour; SOAK_MINUTES, SOAK_KILLS and SOAK_ROUNDS set the lengths
+soak: ## collections, kills and races for half an hour; SOAK_MINUTES, SOAK_KILLS, SOAK_ROUNDS and SOAK_LAUNCHES set the lengths
 	GO='$(GO)' sh scripts/soak.sh '$(TAGS)'
 
 lint:

@@ -50,7 +50,7 @@ func TestScripts(t *testing.T) {
 		Setup: setUp,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "json": jsonValue, "stdout2env": stdoutToEnv, "flip": flip, "orascopy": orasCopy, "stop-server": stopServer,
-			"fill": fill, "noise": noise, "tls-server": tlsServer,
+			"fill": fill, "noise": noise, "tls-server": tlsServer, "kill-launches": killLaunches,
 		},
 	})
 }

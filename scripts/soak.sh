@@ -1,13 +1,14 @@
 #!/bin/sh
-# The long runs: a collection every second beside a publish soak, a server that is killed again and again, and the race of 64
-# publishers at three replicas on PostgreSQL and S3. `make test` runs the same tests, shorter. Usage: soak.sh TAGS
+# The long runs: a collection every second beside a publish soak, a server that is killed again and again, the race of 64
+# publishers at three replicas on PostgreSQL and S3, and launches that are killed. `make test` runs the same tests, shorter. Usage: soak.sh TAGS
 #   SOAK_MINUTES  of the collection beside the soak (10)
 #   SOAK_KILLS    kill -9 of a publishing server, with a check of the whole store at the end (1000)
 #   SOAK_ROUNDS   of the race (20)
+#   SOAK_LAUNCHES kill -9 of launches, with each way of tracking their processes, and again of the real program (500)
 set -eu
 tags=$1
 go=${GO:-go}
-minutes=${SOAK_MINUTES:-10} kills=${SOAK_KILLS:-1000} rounds=${SOAK_ROUNDS:-20}
+minutes=${SOAK_MINUTES:-10} kills=${SOAK_KILLS:-1000} rounds=${SOAK_ROUNDS:-20} launches=${SOAK_LAUNCHES:-500}
 run() {
 	echo "soak: $1"
 	shift
@@ -20,4 +21,8 @@ run "$kills kills" GATEHOUSE_CRASH_PUBLISHES=$((kills * 4)) \
 	"$go" test -tags "$tags" -count 1 -v -timeout 6h -run '^TestKilledServer$' ./cli
 run "$rounds rounds of 64 publishers at 3 replicas" GATEHOUSE_RACE_ROUNDS="$rounds" \
 	"$go" test -tags "$tags" -count 1 -v -timeout 2h -run '^TestOneWinner$' ./cli
-echo "soak: nothing lost in $minutes minutes of collections, $kills kills and $rounds races"
+run "$launches launches that are killed" GATEHOUSE_KILLS="$launches" \
+	"$go" test -tags "$tags" -count 1 -v -timeout 2h -run '^TestKilledAtRandom$' ./launchverify
+run "$launches launches of sf that are killed" GATEHOUSE_KILLS="$launches" \
+	"$go" test -tags "$tags" -count 1 -v -timeout 2h -run '^TestScripts$/^launch_killed$' ./cli
+echo "soak: nothing lost in $minutes minutes of collections, $kills kills, $rounds races and 2 x $launches killed launches"
