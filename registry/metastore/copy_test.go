@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/gatehouse-registry/gatehouse/admission/receipt"
 	"github.com/gatehouse-registry/gatehouse/digest"
 	"github.com/gatehouse-registry/gatehouse/registry"
 )
@@ -87,6 +88,17 @@ func TestSchemasAgree(t *testing.T) {
 	}
 }
 
+// fillRuns puts rows of every table about runs, nodes and revocations into a store.
+func fillRuns(tx registry.Tx, owner string) error {
+	pin := receipt.Pin{ID: owner + "/x", Version: "1", Kind: "algorithm", Content: digest.FromBytes(nil), Tree: digest.FromBytes([]byte("t")), Manifest: digest.FromBytes([]byte("m"))}
+	job := registry.Job{ID: owner + "-job", Account: owner, Dialect: "forge", Pins: []receipt.Pin{pin, {ID: "c/s", Version: "1", Kind: "k", RuntimeSupplied: true, Content: digest.FromBytes(nil)}}}
+	run := registry.Run{ID: owner + "-run", Job: job.ID, State: registry.RunStarted, Packs: job.Pins, ReceivedAt: time.Unix(1, 0), Started: []byte{}}
+	node := registry.Node{Name: owner, Account: owner, CreatedAt: time.Unix(1, 1000)}
+	failed := errors.Join(tx.InsertJob(job), tx.InsertRun(run), tx.InsertNode(node), tx.InsertNodeKey(registry.NodeKey{Node: owner, ID: "k", Public: []byte{0, 1}}))
+	_, err := tx.InsertRevocation(registry.Revocation{Repository: owner + "/x", Version: "1", Reason: "é", At: time.Unix(1, 0)})
+	return errors.Join(failed, err)
+}
+
 // fill puts rows into a store that meet the corners of a copy: references between tables, empty and missing bytes, text of
 // many alphabets, numbers at their ends, rows that triggers count.
 func fill(t *testing.T, s *Store, owner string) {
@@ -116,6 +128,7 @@ func fill(t *testing.T, s *Store, owner string) {
 		for key, value := range map[string]string{"a": "", "B": "\u00e9\U0001F642", "é": "x", "Z": "\x01\x7f"} {
 			failed = errors.Join(failed, tx.PutSetting(owner+key, value))
 		}
+		failed = errors.Join(failed, fillRuns(tx, owner))
 		for i := range 700 {
 			failed = errors.Join(failed, tx.InsertAudit(registry.AuditRow{At: time.Unix(int64(i), 0), Account: owner, Detail: fmt.Sprint(i)}))
 		}

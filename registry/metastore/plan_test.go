@@ -75,7 +75,7 @@ func digestSQL(i string) string {
 
 // fillMany makes 20,000 tags with a manifest each in a/x, all referrers of one of 100 subjects, 300 other repositories with
 // two manifests each, 20,000 recipe packs on the shelf, and 20,000 jobs of alice, whose leases end one after another, with a
-// hand-over each.
+// hand-over and a pinned pack each, 20,000 runs of twenty of them, and as many revocations and nodes.
 func fillMany(t *testing.T, s *Store) {
 	t.Helper()
 	const step = 1000 // rows of a transaction
@@ -107,6 +107,17 @@ func fillMany(t *testing.T, s *Store) {
 			`'run-' || CAST(i AS TEXT), 'alice', 'forge', 'e', 'n', '', 'admitted', 8, '', '', '', 0, 'k' || CAST(i AS TEXT), i, i`},
 		{20_000, `handovers (id, job, target, event, state, tries, created_at, since, due_at, holder, lease_until, last_error, ended_at)`,
 			`'run-' || CAST(i AS TEXT) || '.admitted.t', 'run-' || CAST(i AS TEXT), 't', 'job.admitted', CASE WHEN i % 2 = 0 THEN 'pending' ELSE 'delivered' END, 0, i, i, i, '', 0, '', 0`},
+		{20_000, `job_packs (job, position, pack, version, kind, content, tree, manifest, runtime_supplied, open)`,
+			`'run-' || CAST(i AS TEXT), 0, 's/r' || CAST(i % 100 AS TEXT), '1', 'recipe', ` + digestSQL("i % 100") + `, ` + digestSQL("i % 100") + `, ` + digestSQL("i % 100") + `, 0, CASE WHEN i < 19000 THEN 0 ELSE 1 END`},
+		{20_000, `runs (id, job, account, node, sender, state, attested, key, mode, exit_code, started_at, ended_at, received_at, changed_at)`,
+			`'r' || CAST(100000 + i AS TEXT), 'run-' || CAST(i % 20 AS TEXT), 'alice', 'n' || CAST(i % 50 AS TEXT), 's', CASE WHEN i < 19000 THEN 'ended' ELSE 'started' END, 1, 'k', 'root', 0, i, i, i, i`},
+		{20_000, `run_packs (run, position, pack, version, kind, content, tree, manifest, runtime_supplied, at, open)`,
+			`'r' || CAST(100000 + i AS TEXT), 0, 's/r' || CAST(i % 100 AS TEXT), '1', 'recipe', ` + digestSQL("i % 100") + `, ` + digestSQL("i % 100") + `, ` + digestSQL("i % 100") + `, 0, i, CASE WHEN i < 19000 THEN 0 ELSE 1 END`},
+		{20_000, `run_digests (digest, run, at)`, digestSQL("i % 100") + `, 'r' || CAST(100000 + i AS TEXT), i`},
+		{20_000, `revocations (seq, repository, pack, version, content, tree, manifest, layer, reason, revoked_by, at)`,
+			`1 + i, 's/' || CAST(i AS TEXT), 's/r' || CAST(i AS TEXT), '1', ` + digestSQL("i") + `, ` + digestSQL("i") + `, ` + digestSQL("i") + `, ` + digestSQL("i") + `, 'why', 'admin', i`},
+		{20_000, `accounts (name, role, email, password_hash, disabled, max_gpus, created_at)`, `'node/n' || CAST(i AS TEXT), 'viewer', '', '', 0, 0, 0`},
+		{20_000, `nodes (name, account, created_by, created_at, removed_at)`, `'n' || CAST(i AS TEXT), 'node/n' || CAST(i AS TEXT), 'admin', 0, 0`},
 	} {
 		for first := 0; first < rows.n; first += step {
 			insert := fmt.Sprintf(`INSERT INTO %s WITH RECURSIVE n(i) AS (SELECT %d UNION ALL SELECT i + 1 FROM n WHERE i < %d) SELECT %s FROM n`,
@@ -182,12 +193,45 @@ var hotLookups = map[string]func(registry.Tx) error{
 		_, err := t.FindJobs(registry.JobFilter{Account: "alice", Before: "run-12345", Limit: 50})
 		return err
 	},
-	"a preview": func(t registry.Tx) error { _, err := t.Preview("p"); return notThere(err) },
+	"runs of a version":       runsOf(registry.RunFilter{Pack: "s/r7", Version: "1", Limit: 50}, 50),
+	"the page of them behind": runsOf(registry.RunFilter{Pack: "s/r7", Version: "1", Before: "r110007", Limit: 50}, 50),
+	"runs of a digest":        runsOf(registry.RunFilter{Digest: numberedDigest(7), Limit: 50}, 50),
+	"that page behind":        runsOf(registry.RunFilter{Digest: numberedDigest(7), Before: "r110007", Limit: 50}, 50),
+	"runs of a job":           runsOf(registry.RunFilter{Job: "run-7", Limit: 50}, 50),
+	"runs on a node":          runsOf(registry.RunFilter{Node: "n7", Limit: 50}, 50),
+	"runs of an account":      runsOf(registry.RunFilter{Account: "alice", Before: "r110007", Limit: 50}, 50),
+	"runs in a state":         runsOf(registry.RunFilter{State: registry.RunStarted, Limit: 50}, 50),
+	"a run":                   func(t registry.Tx) error { _, err := t.Run("r112345"); return err },
+	"what a job ran":          func(t registry.Tx) error { _, err := t.JobRuns("run-7"); return err },
+	"what uses a version": func(t registry.Tx) error {
+		use, err := t.PackUse("s/r7", "1", time.UnixMicro(19_500), time.UnixMicro(19_500))
+		if err == nil && (use.Runs != 200 || use.QueuedJobs+use.SilentJobs != 10 || use.ActiveRuns+use.SilentRuns != 10) {
+			err = fmt.Errorf("use: %+v", use)
+		}
+		return err
+	},
+	"the last revocation":         func(t registry.Tx) error { _, err := t.LastRevocation(); return err },
+	"a revoked tree":              func(t registry.Tx) error { _, err := t.RevocationByTree(numberedDigest(7)); return err },
+	"a revoked version":           func(t registry.Tx) error { _, err := t.RevocationOf("s/12345", "1"); return err },
+	"a blob that may be withheld": func(t registry.Tx) error { _, err := t.HeldBlob("a/x", numberedDigest(7)); return err },
+	"a node":                      func(t registry.Tx) error { _, err := t.Node("n12345"); return err },
+	"a preview":                   func(t registry.Tx) error { _, err := t.Preview("p"); return notThere(err) },
 	"an environment": func(t registry.Tx) error {
 		_, err := t.SuiteVersion("a/x", "1")
 		return notThere(err)
 	},
 	"a repository's visibility": func(t registry.Tx) error { _, err := t.RepositoryVisible("a/x"); return err },
+}
+
+// runsOf asks for a page of runs, which must have n.
+func runsOf(f registry.RunFilter, n int) func(registry.Tx) error {
+	return func(t registry.Tx) error {
+		runs, err := t.Runs(f)
+		if err == nil && len(runs) != n {
+			err = fmt.Errorf("%d runs", len(runs))
+		}
+		return err
+	}
 }
 
 // notThere lets a lookup find nothing.

@@ -37,7 +37,7 @@ func (t *tx) Revocations(afterSeq int64, limit int) ([]registry.Revocation, erro
 
 // LastRevocation implements registry.RevocationTx.
 func (t *tx) LastRevocation() (seq int64, err error) {
-	err = t.get(`SELECT COALESCE(MAX(seq), 0) FROM revocations`, nil, &seq)
+	err = t.get(`SELECT COALESCE(MAX(seq), 0) FROM revocations WHERE seq > $1`, []any{0}, &seq)
 	return seq, err
 }
 

@@ -24,7 +24,7 @@ import (
 func Run(t *testing.T, open func(t *testing.T) registry.MetaStore) {
 	tests := map[string]func(*testing.T, registry.MetaStore){}
 	for _, part := range []map[string]func(*testing.T, registry.MetaStore){
-		accountTests, contentTests, smallTests, packTests, ledgerTests, catalogueTests, jobTests, handoverTests, auditTests, accessTests, sessionTests, suiteTests, collectionTests, textTests, txTests, busyTests,
+		accountTests, contentTests, smallTests, packTests, ledgerTests, catalogueTests, jobTests, runTests, handoverTests, auditTests, accessTests, sessionTests, suiteTests, collectionTests, textTests, txTests, busyTests,
 	} {
 		maps.Copy(tests, part)
 	}

@@ -108,4 +108,4 @@ CREATE TABLE revocations (
 );
 CREATE UNIQUE INDEX revocations_by_version ON revocations (repository, version);
 CREATE INDEX revocations_by_layer ON revocations (repository, layer);
-CREATE INDEX revocations_by_tree ON revocations (tree);
+CREATE INDEX revocations_by_tree ON revocations (tree, seq);
