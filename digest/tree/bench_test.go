@@ -75,6 +75,39 @@ func BenchmarkOpenDirSmall(b *testing.B) {
 	benchOpenDir(b, dir, func() { readAll(b, root) })
 }
 
+// BenchmarkOpenDirBeside compares with one SHA-256 pass over the bytes of one of two equal directories, on one core: of one
+// large file, and of many.
+func BenchmarkOpenDirBeside(b *testing.B) {
+	for _, shape := range []struct{ files, size int }{{1, 32_000_000}, {1000, 32_000}} {
+		b.Run(fmt.Sprintf("%d files", shape.files), func(b *testing.B) {
+			roots := make([]*os.Root, 2)
+			for i := range roots {
+				root, err := os.OpenRoot(benchDir(b, shape.files, shape.size))
+				if err != nil {
+					b.Fatal(err)
+				}
+				defer root.Close()
+				roots[i] = root
+			}
+			data := make([]byte, shape.files*shape.size)
+			b.SetBytes(int64(len(data)))
+			best, plain := time.Hour, time.Hour
+			for b.Loop() {
+				start := time.Now()
+				sha256.Sum256(data)
+				plain = min(plain, time.Since(start))
+				start = time.Now()
+				_, beside, err := tree.OpenDirBeside(roots[0], roots[1], tree.Limits{})
+				if err != nil || beside.Err != nil {
+					b.Fatal(err, beside.Err)
+				}
+				best = min(best, time.Since(start))
+			}
+			b.ReportMetric(float64(best)/float64(plain), "x-of-plain")
+		})
+	}
+}
+
 func readAll(b *testing.B, root *os.Root) {
 	buf := make([]byte, 32<<10)
 	err := fs.WalkDir(root.FS(), ".", func(path string, d fs.DirEntry, err error) error {
