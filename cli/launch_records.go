@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -197,16 +198,15 @@ func delivered(err error) error {
 }
 
 // throughHangups gives a context that ends with the signals which would otherwise end the agent between the end of its job and
-// the moment at which that is on disk. A signal that the agent was started to ignore stays ignored.
+// the moment at which that is on disk; the job gets them all the same, and SIGUSR1 and SIGUSR2 are the job's alone. A signal that
+// the agent was started to ignore stays ignored.
 func throughHangups(ctx context.Context) (context.Context, context.CancelFunc) {
-	var signals []os.Signal
-	for _, s := range []os.Signal{syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2} {
-		if !signal.Ignored(s) {
-			signals = append(signals, s)
-		}
+	heard := func(signals ...os.Signal) []os.Signal { return slices.DeleteFunc(signals, signal.Ignored) }
+	if personal := heard(syscall.SIGUSR1, syscall.SIGUSR2); len(personal) > 0 {
+		signal.Notify(make(chan os.Signal, 1), personal...) // until the process ends
 	}
-	if len(signals) == 0 {
-		return context.WithCancel(ctx)
+	if ending := heard(syscall.SIGHUP, syscall.SIGQUIT); len(ending) > 0 {
+		return signal.NotifyContext(ctx, ending...)
 	}
-	return signal.NotifyContext(ctx, signals...)
+	return context.WithCancel(ctx)
 }

@@ -17,6 +17,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -482,5 +483,35 @@ func TestRecordOnAFullDisk(t *testing.T) {
 	out, err := cmd.CombinedOutput()
 	if cmd.ProcessState.ExitCode() != 9 || !strings.Contains(string(out), "warning: the run was not recorded") || !strings.Contains(string(out), "no space left") {
 		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// A signal that ends the job does not keep the agent from telling of it.
+func TestSignalledRunIsTold(t *testing.T) {
+	t.Parallel()
+	n := newTestNode(t)
+	for _, sig := range []syscall.Signal{syscall.SIGHUP, syscall.SIGTERM, syscall.SIGINT, syscall.SIGUSR1} {
+		cmd := n.command(n.launchArgs("--", "sh", "-c", "echo started; exec sleep 60")...)
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadFull(out, make([]byte, len("started\n"))); err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Process.Signal(sig); err != nil {
+			t.Fatal(err)
+		}
+		cmd.Wait()
+		page, err := n.admin.Runs(t.Context(), wire.RunQuery{Limit: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if code := cmd.ProcessState.ExitCode(); code != 128+int(sig) || len(page.Runs) != 1 || page.Runs[0].State != "ended" || *page.Runs[0].ExitCode != code {
+			t.Errorf("%v: exit code %d (%v), the registry knows %+v", sig, code, cmd.ProcessState, page.Runs)
+		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
+	"sync"
 	"syscall"
 	"time"
 
@@ -122,8 +123,10 @@ type following struct {
 // follow reads what the stage has to say and waits for its end. When ctx ends before the command runs, the stage goes.
 func (f *following) follow(ctx context.Context, from *os.File) (why string, err error) {
 	var last report
-	stop := context.AfterFunc(ctx, func() { syscall.Kill(-f.stage.Process.Pid, syscall.SIGKILL) })
-	defer stop()
+	executed := make(chan struct{}) // closed when the command was executed, or is over
+	sayExecuted := sync.OnceFunc(func() { close(executed) })
+	defer sayExecuted()
+	defer context.AfterFunc(ctx, func() { f.giveUp(executed) })()
 	readErr := reports(from, func(m report) {
 		switch {
 		case m.Prepared != nil:
@@ -132,7 +135,7 @@ func (f *following) follow(ctx context.Context, from *os.File) (why string, err 
 		case m.Decision != nil:
 			f.rec.Decision = m.Decision
 		case m.Exec != nil:
-			stop()
+			sayExecuted()
 			if m.Exec.Error == "" {
 				f.rec.Tracking = m.Exec.Tracking
 				f.started()
@@ -150,6 +153,19 @@ func (f *following) follow(ctx context.Context, from *os.File) (why string, err 
 		endOffspring(f.spared, f.plan.Cgroup) // the keeper was killed
 	}
 	return f.outcome(ctx, last, errors.Join(readErr, waitErr))
+}
+
+// giveUpTime is how long a stage has to end by itself when the launch is given up.
+const giveUpTime = 2 * time.Second
+
+// giveUp ends a stage whose launch is given up, unless the command runs by then. What ended the launch may be a signal that the
+// stage has heard too, and the command with it when it was just executed: then the stage has more to say.
+func (f *following) giveUp(executed <-chan struct{}) {
+	select {
+	case <-executed:
+	case <-time.After(giveUpTime):
+		syscall.Kill(-f.stage.Process.Pid, syscall.SIGKILL)
+	}
 }
 
 // outcome is what the stage's last word amounts to.
