@@ -104,7 +104,13 @@ func openAs(dir string, o Options, me owner) *Cache {
 	}
 	c.root = root
 	for _, sub := range folders {
-		_ = root.Mkdir(sub, 0o755) // there already, or the cache can't be written to
+		info, err := root.Lstat(sub)
+		if err == nil && !info.IsDir() {
+			err = root.Remove(sub) // somebody put something else there
+		}
+		if err != nil || !info.IsDir() {
+			_ = root.Mkdir(sub, 0o755) // where that fails the cache can't be written to
+		}
 	}
 	c.sweep()
 	return c

@@ -3,6 +3,7 @@ package nodecache
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"maps"
 	"os"
@@ -87,29 +88,21 @@ func open(t *testing.T, dir string, o Options) *Cache {
 	return c
 }
 
-// files are the texts below dir, by path.
-func files(t *testing.T, dir string) map[string]string {
-	t.Helper()
+// texts are the texts of the files below dir, by path.
+func texts(dir string) (map[string]string, error) {
 	all := map[string]string{}
-	root := os.DirFS(dir)
-	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+	return all, filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
-		rel, _ := filepath.Rel(dir, path)
-		f, err := root.Open(rel)
-		if err != nil {
-			return err
+		if !d.Type().IsRegular() {
+			return fmt.Errorf("%s is no regular file", path)
 		}
-		defer f.Close()
-		b, err := io.ReadAll(f)
+		rel, _ := filepath.Rel(dir, path)
+		b, err := os.ReadFile(path)
 		all[rel] = string(b)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return all
 }
 
 var small = map[string]string{"plugin.yaml": "schema: forge-plugin/v1\n", "a/b.py": "x = 1\n"}
@@ -132,8 +125,8 @@ func TestTreeIsMadeOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if got := files(t, filepath.Join(dir, "trees", strings.Replace(pin.Manifest.String(), ":", "-", 1))); !maps.Equal(got, small) {
-		t.Errorf("the entry holds %v, expected %v", got, small)
+	if got, err := texts(filepath.Join(dir, keyOf(trees, pin.Manifest))); err != nil || !maps.Equal(got, small) || s.fetched != 1 {
+		t.Errorf("the entry holds %v (%v) after %d fetches, expected %v after one", got, err, s.fetched, small)
 	}
 }
 

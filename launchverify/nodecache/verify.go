@@ -1,0 +1,113 @@
+package nodecache
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+
+	"github.com/gatehouse-registry/gatehouse/admission/limit"
+	"github.com/gatehouse-registry/gatehouse/digest"
+	"github.com/gatehouse-registry/gatehouse/digest/tree"
+)
+
+// Verdict is what Verify found of one entry.
+type Verdict struct {
+	Info
+	Problem string `json:"problem,omitempty"` // "" says that the bytes are what they should be
+	Dropped bool   `json:"dropped,omitempty"`
+}
+
+// Verify hashes every entry and tells each verdict. A blob must have its own digest; a tree both digests of its record,
+// which proves nothing against who can write to the cache: that is the gate's, at every launch. With repair what is
+// damaged is dropped.
+func (c *Cache) Verify(ctx context.Context, repair bool, each func(Verdict) error) (damaged int, err error) {
+	if c.root == nil {
+		return 0, fs.ErrNotExist
+	}
+	for _, e := range c.List() {
+		if err := ctx.Err(); err != nil {
+			return damaged, err
+		}
+		v := Verdict{Info: e}
+		problem := c.check(ctx, e)
+		if ctx.Err() != nil {
+			return damaged, ctx.Err()
+		}
+		if gone(problem) {
+			if _, err := c.root.Lstat(e.key); gone(err) {
+				continue // another process removed it
+			}
+		}
+		if problem != nil {
+			damaged++
+			v.Problem = problem.Error()
+			if repair {
+				if err := c.take(e.key); err != nil {
+					return damaged, fmt.Errorf("drop %s: %w", e.key, err)
+				}
+				v.Dropped = true
+			}
+		}
+		if err := each(v); err != nil {
+			return damaged, err
+		}
+	}
+	return damaged, nil
+}
+
+func (c *Cache) check(ctx context.Context, e Info) error {
+	if e.Kind == "blob" {
+		return c.checkBlob(ctx, e)
+	}
+	rec, err := c.record(e.key)
+	if gone(err) {
+		return errors.New("no record says what its files should be")
+	}
+	if err != nil {
+		return fmt.Errorf("its record: %w", err)
+	}
+	root, err := c.root.OpenRoot(e.key)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	found, err := tree.OpenDirWithin(root, tree.Limits{Files: limit.Files, Bytes: limit.Unpacked, Path: limit.Path})
+	if err != nil {
+		return err
+	}
+	for _, one := range found.Listing().Entries {
+		if one.Kind != tree.Folder && (one.Kind != tree.Counted || one.Link != "") {
+			return fmt.Errorf("%.200q is no file of a pack", one.Path)
+		}
+	}
+	if l := found.Listing(); l.Tree != rec.Tree || l.Content != rec.Content {
+		return fmt.Errorf("its files have content %s and tree %s, expected %s and %s", l.Content, l.Tree, rec.Content, rec.Tree)
+	}
+	return nil
+}
+
+func (c *Cache) checkBlob(ctx context.Context, e Info) error {
+	entry := &Entry{c: c, key: e.key, want: digest.Descriptor{Digest: e.Digest, Size: max(limit.JobPackage, limit.Compressed)}}
+	r, err := entry.Open()
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	_, err = io.Copy(io.Discard, cancelled{ctx, r})
+	return err
+}
+
+// cancelled reads until ctx ends.
+type cancelled struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (c cancelled) Read(p []byte) (int, error) {
+	if err := c.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return c.r.Read(p)
+}
