@@ -103,7 +103,7 @@ func account(key string) (u User, known bool, err error) {
 
 // groupsOf lists the groups of an account: those that getent knows, else those of /etc/group.
 func groupsOf(u *user.User) ([]int, error) {
-	texts := []string{}
+	var texts []string
 	if out, err := runGetent("initgroups", u.Username); err == nil {
 		texts = strings.Fields(string(out))
 		texts = texts[min(1, len(texts)):] // the name comes first

@@ -55,12 +55,16 @@ func openJob(path string, who identity, policy rule.Policy) (*job, error) {
 			dialect.Forge.Names().SpecDir, specName, dialect.TunePlane.Names().SpecDir, specName)
 	}
 	j := &job{dir: filepath.Dir(folder), dialect: d}
-	err = who.do(func() error {
-		j.owner = ownerOf(j.dir)
-		j.bytes, err = readRegular(abs, limit.Document)
-		return err
+	err = patiently(func() error {
+		return who.do(func() (err error) {
+			j.owner = ownerOf(j.dir)
+			j.bytes, err = readRegular(abs, limit.Document)
+			return err
+		})
 	})
 	switch {
+	case err == errSlow:
+		return nil, refusal("launch.slow", rule.Subject{Dialect: d}, "%v: %q", err, abs)
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, refusal("launch.spec.missing", j.subject(), "there is no %q", abs)
 	case err != nil:

@@ -95,8 +95,9 @@ type Options struct {
 	// RequireDenyList refuses the launch when no list that has not expired can be had.
 	RequireDenyList bool
 
-	modes   []Mode     // the protections to try, in order; nil: all that the agent's user may hope for
-	without []Tracking // that is not to be tried
+	rootBytes int64      // of the root's file system, when it is not to be what the root needs
+	modes     []Mode     // the protections to try, in order; nil: all that the agent's user may hope for
+	without   []Tracking // that is not to be tried
 }
 
 // DefaultGrace is the Grace of a launch that names none.

@@ -34,7 +34,8 @@ type plan struct {
 	Recipes []pinned
 	Binds   []string
 
-	Probe      bool // nothing is launched: the mode is tried
+	RootBytes  int64 // of the root's file system; 0 is what it needs
+	Probe      bool  // nothing is launched: the mode is tried
 	CheckOnly  bool
 	Command    []string
 	Env        []string

@@ -75,11 +75,15 @@ func (l *launch) envelope(ctx context.Context) (envelope []byte, origin string, 
 		return envelope, FromRegistry, err
 	}
 	path := l.receiptPath()
-	err = l.who.do(func() (err error) {
-		envelope, err = readRegular(path, receipt.MaxEnvelope)
-		return err
+	err = patiently(func() error {
+		return l.who.do(func() (err error) {
+			envelope, err = readRegular(path, receipt.MaxEnvelope)
+			return err
+		})
 	})
 	switch {
+	case err == errSlow:
+		return nil, "", refusal("launch.slow", l.job.subject(), "%v: %q", err, path)
 	case errors.Is(err, fs.ErrNotExist):
 		err = refusal("launch.receipt.missing", l.job.subject(), "there is no receipt at %q", path)
 	case err != nil:

@@ -212,6 +212,7 @@ func (l *launch) plan(binds []string) *plan {
 		User: identityPlan{l.who.User, l.who.other}, JobDir: l.job.dir, Dialect: l.job.dialect, Spec: l.job.bytes,
 		Recipe: l.job.spec.Recipe.Name, Receipt: l.rcp, Core: l.o.CoreVersion, Softened: softened(l.o.Policy),
 		Binds: binds, CheckOnly: l.o.CheckOnly, Command: l.o.Command, Grace: l.o.Grace,
+		RootBytes: l.o.rootBytes,
 	}
 }
 
@@ -305,7 +306,10 @@ func (l *launch) attempt(ctx context.Context, p *plan, store *nodecache.Cache) (
 	p.Env = env.vars
 	l.rec.Mode, l.rec.PIDNamespace, l.rec.Root = p.Mode, p.PIDNamespace, p.Root
 	l.rec.RemovedEnv, l.rec.SetEnv = append([]string{}, env.removed...), env.set
-	if why, err = l.stage(ctx, p); why != "" {
+	ctx, cancel := patience(ctx)
+	defer cancel()
+	why, err = l.stage(ctx, p)
+	if err = l.slow(ctx, err); why != "" {
 		l.rec.Mode, l.rec.PIDNamespace, l.rec.Root = "", false, ""
 	}
 	return why, err

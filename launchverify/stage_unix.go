@@ -100,6 +100,8 @@ type stage struct {
 	recipes []receipt.Pin
 	// pkg is the package that the job directory is made of; nil when it is not.
 	pkg *jobPackage
+	// need is how many bytes the root may take.
+	need int64
 }
 
 func (s *stage) subject() rule.Subject {
@@ -141,13 +143,16 @@ func (s *stage) run(gone chan struct{}) (err error) {
 		s.pkg.close()
 	}()
 	root, err := s.enter(sources)
+	if _, refused := errors.AsType[*rule.Denied](err); refused {
+		return err
+	}
 	if err != nil {
 		s.tell(report{Unavailable: err.Error()})
 		return nil
 	}
 	defer func() { err = errors.Join(err, root.remove()) }()
 	if err := s.build(root, sources); err != nil {
-		return err
+		return s.roomError(err)
 	}
 	decision, err := s.verify()
 	if err != nil {
@@ -192,13 +197,20 @@ func (s *stage) execute(gone chan struct{}, umask int) error {
 
 // enter puts the root where the plan says, large enough for the sources.
 func (s *stage) enter(sources []*source) (privateRoot, error) {
-	if s.plan.Mode == ModePrivateCopy {
-		return copyRoot{s.plan.Root}, nil
-	}
 	const slack = 4 << 20 // folders, places for binds, and what the file system needs itself
 	size := slack + s.pkg.bytes()
 	for _, src := range sources {
 		size += src.bytes()
+	}
+	s.need = size
+	if err := s.checkRoom(size); err != nil {
+		return nil, err
+	}
+	if s.plan.Mode == ModePrivateCopy {
+		return copyRoot{s.plan.Root}, nil
+	}
+	if s.plan.RootBytes > 0 {
+		size = s.plan.RootBytes
 	}
 	return protect(&s.plan, size)
 }

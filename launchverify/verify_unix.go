@@ -183,6 +183,9 @@ func (s *stage) jobRecipes(who identity) ([]*source, error) {
 		found, err = findRecipes(&s.plan, names.RecipesDir)
 		return err
 	})
+	if errors.Is(err, errManyRecipes) {
+		return nil, refusal("launch.recipe.folder", s.subject(), "%v", err)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -216,12 +219,13 @@ func findRecipes(p *plan, folder string) ([]receipt.Pin, error) {
 		return nil, err
 	}
 	defer root.Close()
-	files, err := fs.Glob(root.FS(), "*/*/"+pack.RecipeFile)
+	files, err := recipeFiles(root)
 	if err != nil {
 		return nil, err
 	}
 	var found []receipt.Pin
-	for _, file := range files[:min(len(files), limit.Files)] {
+	total := 0
+	for _, file := range files {
 		f, err := root.OpenFile(file, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 		if err != nil {
 			continue // what can't be read is no recipe of this job
@@ -230,6 +234,9 @@ func findRecipes(p *plan, folder string) ([]receipt.Pin, error) {
 		f.Close()
 		if err != nil {
 			continue
+		}
+		if total += len(src); total > maxRecipeBytes {
+			return nil, fmt.Errorf("%.200q: %w: their recipes have more than %d bytes", folder, errManyRecipes, maxRecipeBytes)
 		}
 		recipe, _ := pack.ParseRecipe(src, pack.RecipeOptions{Dialect: p.Dialect})
 		if recipe != nil && recipe.ID() == p.Recipe {

@@ -229,6 +229,24 @@ var launchRules = []Info{
 		Example: told(`The job brings a recipe pack that its receipt does not name.`),
 	},
 	{
+		ID: "launch.recipe.folder", Title: "The recipe packs of a job directory can be listed: at most 1000, with recipes of 16 MiB together.",
+		Fix:    "Leave the pack that the spec names, and remove the others.",
+		Source: "design.md 6", Gates: launchOnly, Ours: true, Fixed: true,
+		Example: told(`JOB/forge_recipes/alice holds 100000 folders.`),
+	},
+	{
+		ID: "launch.slow", Title: "What a launch reads comes in time: spec and receipt within a minute, the rest within fifteen.",
+		Fix:    "Look after the file server that the job directory or the cache is on, and launch again.",
+		Source: "design.md 6", Gates: launchOnly, Ours: true, Fixed: true,
+		Example: told(`The job directory is on a file server that has gone away.`),
+	},
+	{
+		ID: "launch.room", Title: "The job's root fits where it is made: into memory, or in a private copy on the cache's disk.",
+		Fix:    "Ask the scheduler for that much more memory, make the job's packs or package smaller, or free the cache's disk (sf cache gc).",
+		Source: "design.md 6", Gates: launchOnly, Ours: true, Fixed: true,
+		Example: told(`The job was given 512 MiB of memory and brings a package of 900 MiB.`),
+	},
+	{
 		ID: "launch.bind", Title: "What the job sees of its directory are real files and folders, none of them in place of what is pinned.",
 		Fix:    "Choose another name for the experiment, or replace the link by what it leads to.",
 		Source: "design.md 6", Gates: launchOnly, Ours: true, Fixed: true,
