@@ -71,7 +71,8 @@ type Cache struct {
 
 	spoiled map[string]bool // damaged entries that can't be removed
 
-	uptime func() time.Duration
+	uptime  func() time.Duration
+	silence time.Duration // claimSilence, but in tests
 }
 
 // folders of a cache.
@@ -96,7 +97,7 @@ func openAs(dir string, o Options, me owner) *Cache {
 	if o.MaxBytes == 0 {
 		o.MaxBytes = DefaultMaxBytes
 	}
-	c := &Cache{dir: dir, opt: o, me: me, spoiled: map[string]bool{}, uptime: uptime}
+	c := &Cache{dir: dir, opt: o, me: me, spoiled: map[string]bool{}, uptime: uptime, silence: claimSilence}
 	_ = os.MkdirAll(dir, 0o755) // a folder that is not there afterwards shows at once
 	root, err := os.OpenRoot(dir)
 	if err != nil {

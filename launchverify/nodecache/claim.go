@@ -52,7 +52,7 @@ func (c *Cache) claim(ctx context.Context, key string, there func() bool) (*clai
 		}
 		o, known := claimant(text)
 		near := known && o.node == c.me.node
-		if near && o.dead() || time.Since(since) >= claimSilence {
+		if near && o.dead() || time.Since(since) >= c.silence {
 			c.lift(name, text)
 			continue
 		}

@@ -75,13 +75,12 @@ func (c *Cache) present(key string, folder bool) (*Entry, bool) {
 	if c.root == nil || c.isSpoiled(key) {
 		return nil, false
 	}
-	info, err := c.root.Lstat(key)
-	if gone(err) {
+	if _, err := c.root.Lstat(key); gone(err) {
 		return nil, false
 	}
 	h := c.holding()
 	h.take(key) // before it counts: whoever evicts looks for holds after the entry was taken away, and puts it back
-	info, err = c.root.Lstat(key)
+	info, err := c.root.Lstat(key)
 	if err != nil || info.IsDir() != folder || !folder && !info.Mode().IsRegular() {
 		h.release(key)
 		if err == nil {

@@ -69,7 +69,7 @@ func use(c *Cache, pin receipt.Pin, from Source, want map[string]string) error {
 			return nil
 		}
 		if attempt == 2 {
-			return fmt.Errorf("got %v, %w", got, err)
+			return fmt.Errorf("%s: after three tries the files %v are not the right ones (%v)", pin, slices.Sorted(maps.Keys(got)), err)
 		}
 		if err := c.Drop(e); err != nil {
 			return err
