@@ -35,16 +35,16 @@ func RunProbe(ctx context.Context, o ProbeOptions) (found Probe, err error) {
 	p := probing{o: o, who: who, found: Probe{Schema: ProbeSchema, Kernel: kernel(), User: who.User, Modes: []ProbedMode{}}}
 	scratch, usable := p.cache()
 	if scratch != "" {
-		defer func() { err = errors.Join(err, removeTree(scratch)) }()
+		made := scratch
+		defer func() { err = errors.Join(err, removeTree(made)) }()
+	}
+	if !usable {
+		scratch = o.CacheDir // a launch makes do with what it has
 	}
 	p.mountPoint()
 	for _, mode := range []Mode{ModeRoot, ModeUser, ModePrivateCopy} {
 		if err := ctx.Err(); err != nil {
 			return p.found, err
-		}
-		if mode == ModePrivateCopy && !usable {
-			p.found.Modes = append(p.found.Modes, ProbedMode{Mode: mode, Asked: true, Why: "the cache can't be written to"})
-			continue
 		}
 		p.mode(ctx, mode, scratch)
 	}
