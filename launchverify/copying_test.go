@@ -30,6 +30,9 @@ func TestCopies(t *testing.T) {
 	want := map[string][]byte{}
 	for i, size := range []int{0, 1, copyBuffer - 1, copyBuffer, largeFile - 1, largeFile, largeFile + 1, window, window + 1, 2*window + largeFile + 7} {
 		for _, fate := range []string{"same", "grown", "shorter", "empty"} {
+			if size > window && fate == "empty" {
+				continue // all together must be no larger than a pack
+			}
 			content := make([]byte, size)
 			random.Read(content)
 			name := fmt.Sprintf("%s/%d/%s%d", strings.Repeat("d", i+1), size, fate, size)

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -133,6 +134,44 @@ func TestCache(t *testing.T) {
 	}
 	if s, ran := r.saw(); !ran || s.Files["forge_plugins/alpha/alpha_patch.py"] != published {
 		t.Errorf("the command did not see the published file: %+v", rec)
+	}
+	nothingLeft(t, r)
+}
+
+// Whatever somebody put into the cache in place of a pack's files, the launch is one of what was published: they are made
+// again, and nothing outside the cache is read.
+func TestOddCacheEntries(t *testing.T) {
+	r := newRig(t, dialect.Forge)
+	pin := r.plugin("lab/alpha", true, nil)
+	r.spec(pin)
+	r.sign()
+	o := r.options()
+	if _, err := r.launch(o); err != nil {
+		t.Fatal(err)
+	}
+	entry := entryOf(o.CacheDir, pin)
+	file := filepath.Join(entry, "alpha_patch.py")
+	published := sums(t, filepath.Join(r.base, "published/lab/alpha"))["alpha_patch.py"]
+	for what, spoil := range map[string]func() error{
+		"a link in place of the tree": func() error { return errors.Join(os.RemoveAll(entry), os.Symlink(r.base, entry)) },
+		"a file in place of the tree": func() error { return errors.Join(os.RemoveAll(entry), os.WriteFile(entry, nil, 0o644)) },
+		"a FIFO in place of the tree": func() error { return errors.Join(os.RemoveAll(entry), syscall.Mkfifo(entry, 0o666)) },
+		"a FIFO in place of a file":   func() error { return errors.Join(os.Remove(file), syscall.Mkfifo(file, 0o666)) },
+		"a huge file":                 func() error { return errors.Join(os.Chmod(file, 0o644), os.Truncate(file, 1<<40)) },
+		"a link in place of the trees": func() error {
+			return errors.Join(os.RemoveAll(filepath.Dir(entry)), os.Symlink(r.base, filepath.Dir(entry)))
+		},
+	} {
+		if err := spoil(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.launch(o); err != nil || r.shelf.fetched != 1 {
+			t.Errorf("%s: %v, fetched %d times", what, err, r.shelf.fetched)
+		}
+		if s, ran := r.saw(); !ran || s.Files["forge_plugins/alpha/alpha_patch.py"] != published {
+			t.Errorf("%s: the command did not see the published file", what)
+		}
+		os.Remove(filepath.Join(r.base, "look.json"))
 	}
 	nothingLeft(t, r)
 }

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"strings"
 	"syscall"
 
@@ -19,6 +20,7 @@ import (
 type source struct {
 	into    string // slash-separated, relative to the root
 	files   []sourceFile
+	size    int64                                    // of the files of a cached tree
 	root    *os.Root                                 // of a cached tree: its files are opened below it, several at a time
 	open    func(path string) (io.ReadCloser, error) // of a folder in the job directory: one after another
 	close   func() error
@@ -32,9 +34,11 @@ type sourceFile struct {
 	executable bool
 }
 
-// cachedSource takes every file of an unpacked tree in the node's cache. Such a tree holds folders and regular files.
+// cachedSource takes every file of an unpacked tree in the node's cache. Such a tree holds folders and regular files, no
+// more of either than a pack may; neither it nor the cache's folder of trees may be a link.
 func cachedSource(dir, into string) (*source, error) {
-	root, err := os.OpenRoot(dir)
+	trees := filepath.Dir(dir)
+	root, err := openBelow(filepath.Dir(trees), filepath.Base(trees)+"/"+filepath.Base(dir))
 	if err != nil {
 		return nil, err
 	}
@@ -88,6 +92,9 @@ func (s *source) listFiles(folder *os.Root, prefix string) (below []string, err 
 			}
 			if !info.Mode().IsRegular() {
 				return nil, fmt.Errorf("%.200q is no regular file", prefix+d.Name())
+			}
+			if s.size += info.Size(); s.size > limit.Unpacked {
+				return nil, fmt.Errorf("more than %d bytes", int64(limit.Unpacked))
 			}
 			s.files = append(s.files, sourceFile{prefix + d.Name(), info.Size(), info.Mode()&0o111 != 0})
 		}
