@@ -121,7 +121,7 @@ def main():
     ap.add_argument("--sf", required=True, type=Path)
     ap.add_argument("--launchers", required=True, type=Path, help="the folder that ../launch/launchers.sh prints")
     ap.add_argument("--shared", type=Path, help="the folder with tools/attacks and fixtures/starforge/launch; without it only the attacks beside this script run")
-    ap.add_argument("--rounds", type=int, default=2, help="blind rounds of the attacks that race")
+    ap.add_argument("--rounds", type=int, default=1, help="blind rounds of the attacks that race")
     ap.add_argument("--modes", default="bare,root,uid,user" if os.geteuid() == 0 else "bare,own", help="bare: no agent. root: agent and job are root. uid: the agent is root, job and attacker are another. user: agent, job and attacker are an ordinary user. own: they are who runs this")
     ap.add_argument("--dialects", default="forge,tuneplane")
     ap.add_argument("--launcher", choices=("real", "stand-in"), default="real")

@@ -8,8 +8,8 @@ set -eu
 umask 022
 : "${SF:?names the sf binary}" "${SF_CACHE:?names the cache}" "${ATTACK_JOB:?}" "${ATTACK_PUBLISHED:?}" "${ATTACK_PLUGIN_ID:?}"
 case $ATTACK_DIALECT in
-forge) spec=.starforge/jobspec.json plugins=forge_plugins recipes=forge_recipes schema=forge/plugin/v1 kind=kind ;;
-tuneplane) spec=.tuneplane/jobspec.json plugins=tuneplane_plugins recipes=tuneplane_recipes schema=tuneplane/plugin/v1 kind=capability ;;
+forge) spec=.starforge/jobspec.json recipes=forge_recipes schema=forge/plugin/v1 kind=kind ;;
+tuneplane) spec=.tuneplane/jobspec.json recipes=tuneplane_recipes schema=tuneplane/plugin/v1 kind=capability ;;
 *) echo "prepare: ATTACK_DIALECT is $ATTACK_DIALECT, expected forge or tuneplane" >&2; exit 2 ;;
 esac
 
@@ -34,7 +34,7 @@ fail() {
 sf() { "$SF" "$@" >"$work/out" 2>&1 || { status=$?; cat "$work/out" >&2; return $status; }; }
 
 unset XDG_CONFIG_HOME GATEHOUSE_CONFIG
-export GATEHOUSE_HOME="$work/home" GATEHOUSE_CACHE="$SF_CACHE"
+export GATEHOUSE_HOME="$work/home"
 "$SF" serve --data "$work/data" --listen 127.0.0.1:0 --log-level error </dev/null >"$work/log" 2>&1 &
 server=$!
 until [ -s "$work/data/address" ]; do
@@ -87,11 +87,7 @@ json.dump(doc, open(sys.argv[2], "w"))' "$ATTACK_JOB/$spec" "$work/spec.json"
 	sf submit --jobspec "$work/spec.json" --save "$ATTACK_JOB" || fail "gate 2 refused the spec"
 fi
 "$SF" admin key show >"$ATTACK_JOB.trust.json"
-mkdir -p "$work/job/${spec%%/*}" "$work/job/$plugins"
-cp "$ATTACK_JOB/$spec" "$work/job/$spec"
-cp -r "$ATTACK_PUBLISHED"/. "$work/job/$plugins"
-[ ! -e "$ATTACK_JOB/$recipes" ] || cp -r "$ATTACK_JOB/$recipes" "$work/job/$recipes"
-sf launch --jobspec "$work/job/$spec" --receipt "$ATTACK_JOB.receipt.json" --trust "$ATTACK_JOB.trust.json" --cache "$SF_CACHE" --deny-list prefer --allow private-copy --verify-only || fail "the cache can't be warmed"
+sf cache warm --receipt "$ATTACK_JOB.receipt.json" --trust "$ATTACK_JOB.trust.json" --cache "$SF_CACHE" || fail "the cache can't be warmed"
 if [ -n "${SF_JOB_USER:-}" ]; then
 	chown -hR "$SF_JOB_USER" "${ATTACK_JOB%/*}"
 fi
