@@ -54,14 +54,14 @@ func (who identity) do(f func() error) (err error) {
 	if err := syscall.Setregid(-1, who.GID); err != nil {
 		return fmt.Errorf("take the job's group: %w", err)
 	}
-	if err := syscall.Setreuid(-1, who.UID); err != nil {
+	if err := setEUID(who.UID); err != nil {
 		return fmt.Errorf("take the job's uid: %w", err)
 	}
 	return f()
 }
 
 func restore(gid int, groups []int) error {
-	if err := syscall.Setreuid(-1, 0); err != nil {
+	if err := setEUID(0); err != nil {
 		return fmt.Errorf("return to root: %w", err)
 	}
 	if err := syscall.Setregid(-1, gid); err != nil {

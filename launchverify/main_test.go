@@ -153,6 +153,7 @@ type rig struct {
 	d     dialect.Dialect
 	keys  *trust.Keyring
 	env   []string
+	as    int // the uid of agents in processes of their own; 0 is the test's
 }
 
 // newRig is an empty job directory in a folder that any user may reach.

@@ -13,6 +13,10 @@ import (
 // trackingByParents is what is left of Tracking when there is nothing better.
 const trackingByParents = TrackingDescendants
 
+// setEUID changes the effective uid of all threads and leaves the saved one as it is, so that nobody else comes to be
+// allowed to signal this process.
+func setEUID(uid int) error { return syscall.Setresuid(-1, uid, -1) }
+
 // start executes the command: in a process group of its own, without privileges, and where root launches for
 // somebody else in a user namespace that root owns. The thread that starts it has given up what it could;
 // it stays until the supervisor is done, because the command dies with it.

@@ -11,6 +11,8 @@ import (
 
 const keeperVerb = "__launch-keeper"
 
+func setEUID(uid int) error { return syscall.Setreuid(-1, uid) }
+
 func adopt() error                      { return nil }
 func hide()                             {}
 func dieWithAgent()                     {}

@@ -160,6 +160,7 @@ type agentOptions struct {
 	Mode                  Mode
 	Without               []Tracking
 	Grace                 time.Duration
+	User                  *User
 	Archives              string // folder with what the registry holds; "" is a registry that is down
 }
 
@@ -197,7 +198,7 @@ func runAgent(path string) int {
 	}
 	rec, err := Run(context.Background(), Options{
 		JobSpec: a.JobSpec, Trust: set, CacheDir: a.Cache, Command: a.Command, Env: a.Env, Fetcher: stored{&shelf{down: true}, a.Archives}, modes: []Mode{a.Mode},
-		without: a.Without, Grace: a.Grace, AllowPrivateCopy: true,
+		without: a.Without, User: a.User, Grace: a.Grace, AllowPrivateCopy: true,
 	})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -225,7 +226,7 @@ func (r *rig) startCold(o Options, archives string) *exec.Cmd {
 		r.t.Fatal(err)
 	}
 	trustFile := filepath.Join(r.base, "trust.json")
-	a := agentOptions{JobSpec: o.JobSpec, Trust: trustFile, Cache: o.CacheDir, Command: o.Command, Env: o.Env, Mode: o.modes[0], Without: o.without, Grace: o.Grace, Archives: archives}
+	a := agentOptions{JobSpec: o.JobSpec, Trust: trustFile, Cache: o.CacheDir, Command: o.Command, Env: o.Env, Mode: o.modes[0], Without: o.without, Grace: o.Grace, Archives: archives, User: o.User}
 	src, err := json.Marshal(a)
 	if err != nil {
 		r.t.Fatal(err)
@@ -237,6 +238,9 @@ func (r *rig) startCold(o Options, archives string) *exec.Cmd {
 	}
 	cmd := exec.Command("/proc/self/exe", agentVerb, filepath.Join(r.base, "agent.json"))
 	cmd.Stderr = os.Stderr
+	if r.as != 0 {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(r.as), Gid: uint32(r.as)}}
+	}
 	if err := cmd.Start(); err != nil {
 		r.t.Fatal(err)
 	}
