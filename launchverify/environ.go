@@ -14,14 +14,24 @@ type environment struct {
 	vars    []string
 	removed []string
 	set     []string
+	passed  []string // of the variables that steer, those that are passed on
 }
 
-// steering are the variables that decide which code is loaded; they are not passed on. With a dialect's prefix in
-// front: whether a capsule counts as verified, and where recipes come from.
+// steering are the variables that decide which code Python loads, or what becomes of its exit code; they are not passed on:
+// they mostly come along by accident, from a shell or a module of the site, and turn what was checked into something else.
+// With a dialect's prefix in front: whether a capsule counts as verified, and where recipes come from.
 var (
-	steering         = []string{"PYTHONPATH", "PYTHONPYCACHEPREFIX"}
+	steering = []string{
+		"PYTHONPATH", "PYTHONPYCACHEPREFIX", "PYTHONHOME", "PYTHONPLATLIBDIR",
+		"PYTHONSTARTUP", "PYTHONBREAKPOINT", "PYTHONINSPECT", // the last one makes a failed script end with 0
+	}
 	steeringPrefixed = []string{"CAPSULE_VERIFIED", "RECIPE_PATH"}
 )
+
+// passed are variables that decide what is loaded too, and are passed on: accelerators, MPI and the modules of clusters do
+// not work without them. Who writes the environment writes the command line as well, and is not kept out (design.md 6);
+// the record says which were there.
+var passed = []string{"LD_PRELOAD", "LD_LIBRARY_PATH", "LD_AUDIT", "BASH_ENV", "ENV", "PYTHONUSERBASE", "PYTHONWARNINGS"}
 
 // pythonSwitches keep Python from writing byte code beside sources and from loading the user's own site-packages.
 var pythonSwitches = []string{"PYTHONDONTWRITEBYTECODE", "PYTHONNOUSERSITE"}
@@ -60,9 +70,13 @@ func jobEnvironment(env []string, d dialect.Dialect, root, outputs string, user 
 			}
 		case !slices.ContainsFunc(e.set, func(s string) bool { return strings.HasPrefix(s, name+"=") }):
 			e.vars = append(e.vars, entry)
+			if (slices.Contains(drop, name) || slices.Contains(passed, name)) && !slices.Contains(e.passed, name) {
+				e.passed = append(e.passed, name)
+			}
 		}
 	}
 	slices.Sort(e.removed)
+	slices.Sort(e.passed)
 	e.vars = append(e.vars, e.set...)
 	return e
 }

@@ -37,6 +37,9 @@ func TestJobEnvironment(t *testing.T) {
 		{"kept, but for where the job is", []string{"PYTHONPATH=x", "FORGE_RECIPE_PATH=y", "FORGE_WORK_DIR=/elsewhere", "PYTHONNOUSERSITE=0"}, dialect.Forge,
 			[]string{"PYTHONPATH", "FORGE_RECIPE_PATH", "FORGE_WORK_DIR", "PWD", "PYTHONNOUSERSITE"}, nil,
 			[]string{"PYTHONPATH=x", "FORGE_RECIPE_PATH=y", "PYTHONNOUSERSITE=0", "FORGE_WORK_DIR=/r", "PWD=/r", "FORGE_OUT_DIR=/job/e/outputs", "PYTHONDONTWRITEBYTECODE=1"}, nil},
+		{"what starts or ends Python otherwise", []string{"PYTHONINSPECT=1", "PYTHONHOME=/x", "PYTHONSTARTUP=s", "PYTHONBREAKPOINT=m.f", "PYTHONPLATLIBDIR=l", "LD_PRELOAD=/x.so"}, dialect.Forge, nil, nil,
+			[]string{"LD_PRELOAD=/x.so", "FORGE_WORK_DIR=/r", "PWD=/r", "FORGE_OUT_DIR=/job/e/outputs", "PYTHONDONTWRITEBYTECODE=1", "PYTHONNOUSERSITE=1"},
+			[]string{"PYTHONBREAKPOINT", "PYTHONHOME", "PYTHONINSPECT", "PYTHONPLATLIBDIR", "PYTHONSTARTUP"}},
 		{"of somebody else", []string{"HOME=/root", "USER=root", "A=1"}, dialect.Forge, []string{"PYTHONNOUSERSITE"}, &User{UID: 7, Name: "seven", Home: "/home/seven"},
 			[]string{"A=1", "FORGE_WORK_DIR=/r", "PWD=/r", "FORGE_OUT_DIR=/job/e/outputs", "PYTHONDONTWRITEBYTECODE=1", "HOME=/home/seven", "LOGNAME=seven", "USER=seven"}, nil},
 		{"a relative output directory", []string{"FORGE_OUT_DIR=out"}, dialect.Forge, nil, nil,
@@ -49,6 +52,15 @@ func TestJobEnvironment(t *testing.T) {
 		if diff := cmp.Diff(c.removed, got.removed); diff != "" {
 			t.Errorf("%s, removed (-want +got)\n%s", c.name, diff)
 		}
+	}
+}
+
+// What steers and is passed on is told, whether it may pass or was asked for.
+func TestPassedOn(t *testing.T) {
+	env := []string{"LD_PRELOAD=x", "A=1", "BASH_ENV=y", "PYTHONPATH=z", "LD_PRELOAD=w", "PYTHONHOME=/h"}
+	got := jobEnvironment(env, dialect.Forge, "/r", "/o", nil, []string{"PYTHONPATH"})
+	if diff := cmp.Diff([]string{"BASH_ENV", "LD_PRELOAD", "PYTHONPATH"}, got.passed); diff != "" {
+		t.Errorf("passed on (-want +got)\n%s", diff)
 	}
 }
 

@@ -90,6 +90,8 @@ type Record struct {
 	Binds      []string `json:"binds"`      // names of the job directory that the job saw
 	RemovedEnv []string `json:"removedEnv"` // names of variables that were not passed on
 	SetEnv     []string `json:"setEnv"`     // variables that were set, NAME=VALUE
+	// PassedEnv names variables that steer what is loaded, and were there and passed on all the same.
+	PassedEnv []string `json:"passedEnv,omitempty"`
 
 	// DenyList is what was known of revoked versions; nil when no list was kept and nobody could be asked.
 	DenyList *runrecord.DenyList `json:"denyList,omitempty"`
@@ -115,5 +117,6 @@ func (r *Record) clone() Record {
 	c.Unavailable = maps.Clone(r.Unavailable)
 	c.Plugins, c.Recipes = slices.Clone(r.Plugins), slices.Clone(r.Recipes)
 	c.Binds, c.RemovedEnv, c.SetEnv, c.Command = slices.Clone(r.Binds), slices.Clone(r.RemovedEnv), slices.Clone(r.SetEnv), slices.Clone(r.Command)
+	c.PassedEnv = slices.Clone(r.PassedEnv)
 	return c
 }

@@ -306,6 +306,7 @@ func (l *launch) attempt(ctx context.Context, p *plan, store *nodecache.Cache) (
 	p.Env = env.vars
 	l.rec.Mode, l.rec.PIDNamespace, l.rec.Root = p.Mode, p.PIDNamespace, p.Root
 	l.rec.RemovedEnv, l.rec.SetEnv = append([]string{}, env.removed...), env.set
+	l.rec.PassedEnv = env.passed
 	ctx, cancel := patience(ctx)
 	defer cancel()
 	why, err = l.stage(ctx, p)
