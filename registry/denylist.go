@@ -27,15 +27,27 @@ func (s *Service) DenyList(ctx context.Context, p auth.Principal) (envelope []by
 	if err := s.authorize(ctx, p, auth.ReadTrust, "", "the deny list"); err != nil {
 		return nil, "", err
 	}
+	var last int64
+	err = s.meta.View(ctx, func(tx Tx) (err error) {
+		last, err = tx.LastRevocation()
+		return err
+	})
+	if err != nil {
+		return nil, "", err
+	}
 	l := &s.denyList
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	err = s.meta.View(ctx, func(tx Tx) error {
-		last, err := tx.LastRevocation()
+	if l.envelope == nil || last > l.last || s.now().Sub(l.issued).Abs() >= s.set.DenyListTTL/2 {
+		err = s.signDenyList(ctx, l)
+	}
+	return l.envelope, l.tag, err
+}
+
+// signDenyList makes the list anew, of what is revoked by now.
+func (s *Service) signDenyList(ctx context.Context, l *denyList) error {
+	return s.meta.View(ctx, func(tx Tx) error {
 		now := s.now()
-		if err != nil || l.envelope != nil && last == l.last && now.Sub(l.issued).Abs() < s.set.DenyListTTL/2 {
-			return err
-		}
 		list, err := s.listRevoked(tx, now)
 		if err != nil {
 			return err
@@ -44,10 +56,9 @@ func (s *Service) DenyList(ctx context.Context, p auth.Principal) (envelope []by
 		if err != nil {
 			return err
 		}
-		l.last, l.issued, l.envelope, l.tag = last, now, signed, denylist.Tag(signed)
+		l.last, l.issued, l.envelope, l.tag = int64(list.Number)-1, now, signed, denylist.Tag(signed)
 		return nil
 	})
-	return l.envelope, l.tag, err
 }
 
 // listRevoked is the list of all revoked versions.

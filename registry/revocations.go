@@ -2,11 +2,14 @@ package registry
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/gatehouse-registry/gatehouse/admission/denylist"
+	"github.com/gatehouse-registry/gatehouse/admission/pack"
 	"github.com/gatehouse-registry/gatehouse/digest"
 	"github.com/gatehouse-registry/gatehouse/registry/auth"
 )
@@ -93,7 +96,26 @@ func (s *Service) revokeOne(tx Tx, p auth.Principal, v Version, reason string) (
 	if err := s.reshelve(tx, v.Repository); err != nil {
 		return r, err
 	}
+	if err := deactivate(tx, v); err != nil {
+		return r, err
+	}
 	return r, s.audit(tx, p, "pack.revoke", v.ID()+"@"+v.Version, reason)
+}
+
+// deactivate takes a version off its place where it is the active one of its kind.
+func deactivate(tx Tx, v Version) error {
+	if !slices.Contains(activationKinds, pack.Kind(v.Kind)) {
+		return nil
+	}
+	a, err := tx.Activation(v.Kind)
+	if err != nil {
+		return err
+	}
+	var active PackReference
+	if json.Unmarshal(a.Reference, &active) != nil || active.ID != v.ID() || active.Version != v.Version {
+		return nil // none, or another one
+	}
+	return tx.PutActivation(Activation{Kind: v.Kind, Generation: a.Generation + 1, Reference: json.RawMessage("null")}, a.Generation)
 }
 
 // packUse is how much a version is in use now.

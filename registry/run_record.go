@@ -13,8 +13,14 @@ import (
 	"github.com/gatehouse-registry/gatehouse/registry/auth"
 )
 
-// maxRunsOfJob is how many runs of one job are kept: one for each machine and each try.
-const maxRunsOfJob = 10_000
+// What is kept of one job: a run for each machine and each try, where a node vouches for it. What people say of their own jobs
+// has smaller bounds, since nobody vouches for that.
+const (
+	maxRunsOfJob     = 10_000
+	maxAssertedRuns  = 1_000
+	maxAssertedBytes = 256 << 10 // of an envelope
+	maxUnpinned      = 16        // recipe packs of the job directory in one statement
+)
 
 // signedRun is a statement that came in, with who vouches for it.
 type signedRun struct {
@@ -73,8 +79,17 @@ func (s *Service) recordRun(ctx context.Context, p auth.Principal, envelope []by
 }
 
 // readRun reads a statement and finds out who vouches for it. Errors: Invalid; Denied when it names a key of the node that did
-// not sign it, or another node.
+// not sign it, or another node; TooLarge.
 func (s *Service) readRun(ctx context.Context, p auth.Principal, envelope []byte) (signedRun, error) {
+	in, err := s.whoSigned(ctx, p, envelope)
+	if err == nil && in.key == "" && len(envelope) > maxAssertedBytes {
+		err = Errorf(TooLarge, "run record: %d bytes, at most %d are kept of one that no node's key signed", len(envelope), maxAssertedBytes)
+	}
+	return in, err
+}
+
+// whoSigned finds the key of the calling node that signed a statement.
+func (s *Service) whoSigned(ctx context.Context, p auth.Principal, envelope []byte) (signedRun, error) {
 	st, err := runrecord.Read(envelope)
 	if err != nil {
 		return signedRun{}, Errorf(Invalid, "run record: %w", err)
@@ -128,6 +143,9 @@ func (s *Service) checkRun(job Job, p runrecord.Predicate) error {
 	used := packsOf(p)
 	if len(used) > 0 || p.State != runrecord.StateRefused {
 		faults = append(faults, packDifferences(job.ID, used, pins)...)
+	}
+	if n := len(p.Plugins) + len(p.Recipes) - len(used); n > maxUnpinned {
+		faults = append(faults, fmt.Sprintf("recipes: %d are pinned by no receipt, at most %d", n, maxUnpinned))
 	}
 	if len(faults) > 0 {
 		return Errorf(Invalid, "the record is not of this job as it was admitted\n- %s", strings.Join(faults, "\n- "))
@@ -195,7 +213,7 @@ func (s *Service) keepRun(tx Tx, p auth.Principal, job Job, in signedRun) (run R
 		if err != nil {
 			return run, false, err
 		}
-		if count.All >= maxRunsOfJob {
+		if count.All >= maxRunsOfJob || in.key == "" && count.All >= maxAssertedRuns {
 			return run, false, Errorf(Conflict, "job %s has %d runs, the most that is kept", job.ID, count.All)
 		}
 		run = Run{

@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -118,6 +119,30 @@ func TestRevoke(t *testing.T) {
 	g.withGrant(token, http.MethodGet, layer).want(t, http.StatusForbidden)
 	g.do(call{as: "alice", method: http.MethodPost, path: "/v2/alice/copy/blobs/uploads/?from=alice/p&mount=" + manifest.Layers[0].Digest}).want(t, http.StatusAccepted)
 	g.get("vera", "/api/plugins/alice/p/package").want(t, http.StatusOK)
+}
+
+// TestRevokeWhatIsActive takes a prompt pack that is active off its place.
+func TestRevokeWhatIsActive(t *testing.T) {
+	g := startGatehouse(t)
+	p, other := g.published("admin", policyPack("prompt", "a")), g.published("admin", policyPack("prompt", "b"))
+	body := fmt.Sprintf(`{"expected_generation":0,"reference":{"id":%q,"version":"1","digest":%q}}`, p.ID, p.Digest)
+	g.do(call{as: "admin", method: http.MethodPut, path: "/api/plugin-activations/prompt", body: []byte(body)}).want(t, http.StatusOK)
+	for i, step := range []struct{ id, want string }{{other.ID, p.ID}, {p.ID, ""}} {
+		g.send("admin", http.MethodPost, "/api/plugins/"+step.id+"/revoke", wire.RevokeRequest{Version: "1", Reason: "it lies"}).want(t, http.StatusOK)
+		var active struct {
+			Generation int
+			Reference  struct{ ID string }
+		}
+		g.get("vera", "/api/plugin-activations/prompt").want(t, http.StatusOK).into(t, &active)
+		if active.Reference.ID != step.want || active.Generation != i+1 {
+			t.Errorf("after %s was revoked: %+v, want %q active", step.id, active, step.want)
+		}
+	}
+	var synced wire.ExtensionList
+	g.get("vera", "/api/extensions?source=user").want(t, http.StatusOK).into(t, &synced)
+	if len(synced.Extensions) != 0 {
+		t.Errorf("clients sync %s", jsonText(t, synced))
+	}
 }
 
 // TestDenyListLives holds that a list is signed anew before it is over, and never grows old in between.

@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -124,6 +125,13 @@ func TestRunsThatAreRefused(t *testing.T) {
 		edit(&p)
 		return signed(t, p, key)
 	}
+	wordy := g.predicate(g.submitted("alice", jobSpec(t, dialect.Forge, "w")))
+	for i := range 500 {
+		wordy.SetEnv = append(wordy.SetEnv, fmt.Sprintf("%0250d", i))
+		wordy.RemovedEnv = append(wordy.RemovedEnv, fmt.Sprintf("%0250d", i))
+	}
+	large := signed(t, wordy, strange)
+	g.record(aNode, signed(t, wordy, key)).want(t, http.StatusOK)
 	tampered := []byte(strings.Replace(string(signed(t, base, key)), `"sig":"`, `"sig":"AAAA`, 1))
 	for _, test := range []struct {
 		what   string
@@ -142,6 +150,12 @@ func TestRunsThatAreRefused(t *testing.T) {
 		{"a pack more", aNode, change(func(p *runrecord.Predicate) {
 			p.Plugins = append(p.Plugins, receipt.Pin{ID: "eve/x", Version: "1", Kind: "algorithm", Content: p.Plugins[0].Content, Tree: p.Plugins[0].Tree, Manifest: p.Plugins[0].Manifest})
 		}), http.StatusUnprocessableEntity, "eve/x@1: the receipt"},
+		{"a recipe pack that no receipt pins, seventeen times", aNode, change(func(p *runrecord.Predicate) {
+			for i := range 17 {
+				p.Recipes = append(p.Recipes, receipt.Pin{ID: fmt.Sprint("e/", i), Version: "1", Kind: "recipe", Content: p.Plugins[0].Content})
+			}
+		}), http.StatusUnprocessableEntity, "recipes: 17 are pinned by no receipt"},
+		{"a large one that nobody vouches for", "alice", large, http.StatusRequestEntityTooLarge, "no node's key signed"},
 		{"a signature that is not the key's", aNode, tampered, http.StatusForbidden, "it names a key of node box"},
 		{"another node's name", aNode, change(func(p *runrecord.Predicate) { p.Node.Name = "other" }), http.StatusForbidden, "node.name"},
 		{"somebody else's job", "bob", g.statement("bob", job), http.StatusNotFound, job},
@@ -152,7 +166,7 @@ func TestRunsThatAreRefused(t *testing.T) {
 			t.Errorf("%s: status %d, want %d with %q: %.500s", test.what, r.status, test.status, test.says, r.body)
 		}
 	}
-	if got := g.list("admin", ""); len(got.Runs) != 0 {
+	if got := g.list("admin", ""); len(got.Runs) != 1 {
 		t.Errorf("refused runs are kept: %s", jsonText(t, got))
 	}
 	// What a node signs with a key that is another's, or that says so itself, is kept and vouched for by nobody.
