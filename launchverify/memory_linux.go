@@ -18,12 +18,7 @@ func memoryLeft() (bytes int64, by string) {
 		bytes, by = n, "the node's memory"
 	}
 	for _, group := range memoryGroups() {
-		most, ok := readCount(filepath.Join(group.dir, group.limit))
-		if !ok {
-			continue
-		}
-		used, _ := readCount(filepath.Join(group.dir, group.usage))
-		if left := max(0, most-used+reclaimable(group.dir)); left < bytes {
+		if left, most, ok := group.left(); ok && left < bytes {
 			bytes, by = left, fmt.Sprintf("%s (%d bytes)", filepath.Join(group.dir, group.limit), most)
 		}
 	}
@@ -73,6 +68,15 @@ func memoryGroups() []memoryGroup {
 		}
 	}
 	return groups
+}
+
+// left is what a group still gives, of most; ok is false when it limits nothing.
+func (g memoryGroup) left() (left, most int64, ok bool) {
+	if most, ok = readCount(filepath.Join(g.dir, g.limit)); !ok {
+		return 0, 0, false
+	}
+	used, _ := readCount(filepath.Join(g.dir, g.usage))
+	return max(0, most-used+reclaimable(g.dir)), most, true
 }
 
 // readCount reads a number; "max" and what is as good as that are none.
