@@ -2,6 +2,7 @@
 # The --prepare step of attacks on the launch agent (README.md): publishes the trees of $ATTACK_PUBLISHED to a registry of its own, has
 # gate 2 admit the job's spec, and leaves what an offline launch needs. From the environment: SF (the binary), SF_CACHE (the node's
 # cache), ATTACK_JOB, ATTACK_PUBLISHED, ATTACK_DIALECT, ATTACK_PLUGIN_ID; SF_JOB_USER (UID:GID) gives the job to another user.
+# Run by root, it opens the folder that the job lies in, so that `sf launch --user` can be used.
 # It leaves: $ATTACK_JOB.receipt.json, $ATTACK_JOB.trust.json, the stored spec in the job directory, the plugin.yaml of a method pack
 # that has none, and the packs in $SF_CACHE. The registry lives as long as this script.
 set -eu
@@ -88,6 +89,8 @@ json.dump(doc, open(sys.argv[2], "w"))' "$ATTACK_JOB/$spec" "$work/spec.json"
 fi
 "$SF" admin key show >"$ATTACK_JOB.trust.json"
 sf cache warm --receipt "$ATTACK_JOB.receipt.json" --trust "$ATTACK_JOB.trust.json" --cache "$SF_CACHE" || fail "the cache can't be warmed"
+# The folder of a job that root made is root's alone; a job with another uid has to reach it, and writes its trace there.
+[ "$(id -u)" != 0 ] || chmod a+rwx "${ATTACK_JOB%/*}"
 if [ -n "${SF_JOB_USER:-}" ]; then
 	chown -hR "$SF_JOB_USER" "${ATTACK_JOB%/*}"
 fi
