@@ -20,7 +20,7 @@ const (
 	// retries is how often one request is tried again at most.
 	retries = 12
 	// retryWindow is over how long the first tries after a refusal spread; each further refusal doubles it.
-	retryWindow = time.Second
+	retryWindow = 4 * time.Second
 	// maxWindow bounds that, and maxRetryAfter what a server may ask to wait.
 	maxWindow     = time.Minute
 	maxRetryAfter = 5 * time.Minute
@@ -150,21 +150,24 @@ type resuming struct {
 // begin opens the body at the place that was reached.
 func (r *resuming) begin() (err error) {
 	r.conn, r.end = context.WithCancelCause(r.ctx)
+	if r.body, err = r.open(r.conn, r.at); err != nil { // for how long that takes is the transport's to bound
+		r.body = nil
+		r.end(nil)
+		return err
+	}
 	end := r.end
 	r.timer = time.AfterFunc(idle, func() { end(errIdle) })
-	if r.body, err = r.open(r.conn, r.at); err != nil {
-		r.timer.Stop()
-		r.end(nil)
-	}
-	return err
+	return nil
 }
 
 // Close ends the request.
 func (r *resuming) Close() error {
 	r.timer.Stop()
-	err := r.body.Close()
-	r.end(nil)
-	return err
+	defer r.end(nil)
+	if r.body == nil { // it could not be opened again
+		return nil
+	}
+	return r.body.Close()
 }
 
 func (r *resuming) Read(p []byte) (int, error) {

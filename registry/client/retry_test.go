@@ -50,14 +50,14 @@ func TestRetries(t *testing.T) {
 	}{
 		{name: "429 with Retry-After", method: "GET", patience: time.Minute, first: func(r *http.Request) (*http.Response, error) {
 			return answer(r, 429, map[string]string{"Retry-After": "7"}, "slow down"), nil
-		}, calls: 3, atLeast: 14 * time.Second, atMost: 18 * time.Second, wantStatus: 200},
+		}, calls: 3, atLeast: 14 * time.Second, atMost: 26 * time.Second, wantStatus: 200},
 		{name: "503 with a date", method: "HEAD", patience: time.Minute, first: func(r *http.Request) (*http.Response, error) {
 			return answer(r, 503, map[string]string{"Retry-After": time.Now().Add(5 * time.Second).UTC().Format(http.TimeFormat)}, ""), nil
-		}, calls: 3, atLeast: 8 * time.Second, atMost: 14 * time.Second, wantStatus: 200},
+		}, calls: 3, atLeast: 8 * time.Second, atMost: 22 * time.Second, wantStatus: 200},
 		{name: "502", method: "GET", patience: time.Minute, first: func(r *http.Request) (*http.Response, error) { return answer(r, 502, nil, ""), nil },
-			calls: 3, atMost: 4 * time.Second, wantStatus: 200},
+			calls: 3, atMost: 12 * time.Second, wantStatus: 200},
 		{name: "a reset", method: "GET", patience: time.Minute, first: func(*http.Request) (*http.Response, error) { return nil, io.ErrUnexpectedEOF },
-			calls: 3, atMost: 4 * time.Second, wantStatus: 200},
+			calls: 3, atMost: 12 * time.Second, wantStatus: 200},
 		{name: "no patience", method: "GET", first: func(r *http.Request) (*http.Response, error) { return answer(r, 503, nil, ""), nil },
 			calls: 1, wantStatus: 503},
 		{name: "asked to wait for longer than there is patience", method: "GET", patience: time.Minute, first: func(r *http.Request) (*http.Response, error) {
