@@ -173,6 +173,18 @@ class Node:
         return {"exit": p.returncode, "said": p.stdout + p.stderr, **(json.loads(p.stdout) if p.stdout.startswith("{") else {})}
 
 
+    def probe(self, job: Path, pod: dict, container: dict) -> dict:
+        """What sf launch --probe says in a container, for programs and for people."""
+        for_people = self.run(job, pod, container, ["/usr/local/bin/sf", "launch", "--probe"])
+        p = self.run(job, pod, container, ["/usr/local/bin/sf", "--json", "launch", "--probe"])
+        return {"exit": p.returncode, "said": for_people.stdout + p.stderr, **json.loads(p.stdout)}
+
+
+def tracking(probe: dict) -> str:
+    """By what the processes of a job in the best mode are known."""
+    return next(m["tracking"] for m in probe["modes"] if m["mode"] == probe["mode"])
+
+
 def decode(checker: Path, *files: Path):
     return subprocess.run([str(checker), *map(str, files)], capture_output=True, text=True, timeout=60)
 
@@ -207,7 +219,9 @@ def root_mode(n: Node, t: Checks):
     t.check("from the private root", n.site.trace(job)[0]["file"].startswith("/run/gatehouse/"), n.site.trace(job))
     t.check("the training has no capability and gains none", re.search(r"CapEff:\s+0{16}$", p.stdout, re.M) and re.search(r"NoNewPrivs:\s+1$", p.stdout, re.M), p.stdout)
     record = n.verified(job, pod, train)
-    t.check("the protection is root mode with a PID namespace", record.get("mode") == "root" and record["pidNamespace"], record["said"])
+    t.check("the protection is root mode", record.get("mode") == "root", record["said"])
+    said = n.probe(job, pod, train)
+    t.check("sf launch --probe says root mode, with a PID namespace", said["exit"] == 0 and said["mode"] == "root" and tracking(said) == "pid-namespace", said)
     tamper(job)
     for container in (warm, train):
         p = n.run(job, pod, container)
@@ -219,6 +233,8 @@ def root_mode(n: Node, t: Checks):
     bare = {**train, "securityContext": {**train["securityContext"], "capabilities": {"drop": ["ALL"]}}}
     fresh = n.site.job("bare", owner=n.uid(pod, train))
     record = n.verified(fresh, weaker, bare)
+    said = n.probe(fresh, weaker, bare)
+    t.check("and --probe says why not", said.get("mode", "") in ("", "private-copy") and not any(m["available"] for m in said["modes"] if m["mode"] in ("root", "user")), said)
     t.check("root of the pod without CAP_SYS_ADMIN is refused", record["exit"] == 3 and "launch.protection" in record["said"], record["said"])
 
 
@@ -230,11 +246,13 @@ def user_mode(n: Node, t: Checks):
     t.check("an ordinary account without capabilities launches", p.returncode == 0 and n.site.who(job) == ["plugin:alpha", "train"], f"{p.returncode} {p.stderr}")
     record = n.verified(job, pod, train)
     t.check("the protection is user mode", record.get("mode") == "user", record["said"])
-    t.check("a masked /proc means no PID namespace", record.get("pidNamespace") is False, record["said"])
+    said = n.probe(job, pod, train)
+    t.check("sf launch --probe says user mode", said["exit"] == 0 and said["mode"] == "user", said)
+    t.check("a masked /proc means no PID namespace", tracking(said) in ("cgroup", "descendants"), said)
     unmasked = {**pod, "hostUsers": False}
     mapped = n.site.job("run-0002-unmasked", owner=FIRST + 1000)
-    record = n.verified(mapped, unmasked, {**train, "securityContext": {**train["securityContext"], "procMount": "Unmasked"}})
-    t.check("an unmasked /proc gives one", record.get("mode") == "user" and record.get("pidNamespace") is True, record["said"])
+    said = n.probe(mapped, unmasked, {**train, "securityContext": {**train["securityContext"], "procMount": "Unmasked"}})
+    t.check("an unmasked /proc gives one", said["mode"] == "user" and tracking(said) == "pid-namespace", said)
     tamper(job)
     p = n.run(job, pod, train)
     t.check("a tampered plugin is refused in user mode", p.returncode == 7 and "[launch.digest.content]" in p.stderr, f"{p.returncode} {p.stderr}")
@@ -247,6 +265,8 @@ def restricted(n: Node, t: Checks):
     n.volume({"name": "cache"}, n.uid(pod, train))  # warm since user_mode: the same account's
     p = n.run(job, pod, train)
     t.check("the restricted level is refused", p.returncode == 3 and "[launch.protection]" in p.stderr and not n.site.who(job), f"{p.returncode} {p.stderr}")
+    said = n.probe(job, pod, train)
+    t.check("sf launch --probe says that there is none, and why", not any(m["available"] for m in said["modes"] if m["mode"] == "user") and "not permitted" in said["said"], said)
     command = list(train["command"])
     command[2:2] = ["--allow", "private-copy"]
     p = n.run(job, pod, train, command)

@@ -137,6 +137,18 @@ def later_change(c: Cluster, t: Checks):
     t.check("nothing of the changed plugin ran", not any(w.startswith("evil") for w in c.site.who(c.job)), c.site.who(c.job))
 
 
+def submitted(c: Cluster, t: Checks):
+    """An entry that the raylet starts, as Ray's job server does: the launcher from an actor, without an agent of its own."""
+    trace = c.site.traces / c.job.name
+    trace.unlink()
+    code = "import os, ray, subprocess\nray.init(address=os.environ['RAY_ADDRESS'], log_to_driver=False)\n" \
+        "@ray.remote(num_cpus=0)\nclass Supervisor:\n    def run(self):\n        return subprocess.run(['forge-launch'], capture_output=True, text=True, cwd=os.environ['FORGE_WORK_DIR'], env=os.environ | {'TRAINING_ACTORS': '1'})\n" \
+        "p = ray.get(Supervisor.remote().run.remote())\nprint(p.returncode, p.stdout[-400:], p.stderr[-400:])"
+    p = subprocess.run([str(c.venv / "bin/python"), "-c", code], env=c.env(c.job), capture_output=True, text=True, timeout=120, cwd="/")
+    t.check("an entry that the raylet starts is in the root", p.stdout.startswith("0 ") and c.site.who(c.job) == ["plugin:alpha", "train"]
+            and all(e["file"].startswith("/run/gatehouse/") for e in c.site.trace(c.job) if "file" in e), f"{p.stdout} {p.stderr[-600:]} {c.site.trace(c.job)}")
+
+
 def refused(c: Cluster, t: Checks):
     bad = job(c.site, "tampered")
     tamper(bad)
@@ -151,8 +163,11 @@ def ends(c: Cluster, t: Checks):
     c.raylets[1].send_signal(signal.SIGTERM)
     c.raylets[1].wait(60)
     t.check("SIGTERM ends a raylet and the cluster notices", wait_until(lambda: c.nodes() == 1, 60), c.nodes())
-    stop = subprocess.run([str(c.venv / "bin/ray"), "stop", "--help"], capture_output=True)  # the real one would end every Ray of this machine
-    t.check("ray's own command is there", stop.returncode == 0)
+    inside = [pid for pid in c.left() if Path(f"/proc/{pid}/ns/pid").readlink() != Path("/proc/self/ns/pid").readlink()]
+    t.check("the head has a PID namespace of its own", inside)
+    p = subprocess.run(["nsenter", f"--target={inside[0]}", "--pid", "--mount", str(c.venv / "bin/ray"), "stop"], capture_output=True, text=True, timeout=90)
+    t.check("ray stop inside the root ends Ray there", p.returncode == 0 and "Stopped all" in p.stdout, f"{p.returncode} {p.stdout} {p.stderr}")
+    t.check("and leaves ray start --block, as the page says", c.raylets[0].poll() is None)
     c.raylets[0].send_signal(signal.SIGTERM)
     c.raylets[0].wait(60)
     t.check("nothing of either raylet is left running", wait_until(lambda: not c.left(), 30), c.left())
@@ -178,7 +193,7 @@ def main():
         try:
             site.start()
             cluster = Cluster(site, venv, job(site, "training"))
-            for group in (training, later_change, refused, ends):
+            for group in (training, later_change, submitted, refused, ends):
                 t.run(group.__name__, group, cluster, t)
         finally:
             if cluster:

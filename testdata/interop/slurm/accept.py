@@ -118,6 +118,8 @@ def users(c: Cluster, t: Checks):
     state = c.ended(c.sbatch(job, "cache-user", user=NOBODY, online=False))
     t.check("a user's refused job fails with its rule", state == "FAILED 7:0" and "[launch.digest.content]" in c.log(job) and not c.site.who(job), f"{state} {c.log(job)}")
     p = c.call(["srun", "sf", "launch", "--jobspec", job / ".starforge/jobspec.json", "--", "forge-launch"], c.env(job, "cache-user", online=False), NOBODY)
+    probe = c.call(["srun", "sf", "launch", "--probe"], c.env(job, "cache-user", online=False), NOBODY)
+    t.check("srun sf launch --probe says user mode", probe.returncode == 0 and probe.stdout.startswith("a launch gets mode user "), f"{probe.stdout} {probe.stderr}")
     t.check("srun by hand ends with the refusal's code", p.returncode == 7 and "[launch.digest.content]" in p.stderr, f"{p.returncode} {p.stderr}")
 
 

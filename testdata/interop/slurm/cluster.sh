@@ -25,7 +25,7 @@ waits() {
 configure() {
 	cat >"$dir/slurm.conf" <<EOF
 ClusterName=loopback
-SlurmctldHost=$(hostname -s)(127.0.0.1)
+SlurmctldHost=$(uname -n | cut -d. -f1)(127.0.0.1)
 SlurmctldPort=$1
 SlurmdPort=$2
 SlurmUser=root
@@ -51,7 +51,7 @@ SlurmdPidFile=$dir/slurmd.pid
 SlurmctldLogFile=$dir/slurmctld.log
 SlurmdLogFile=$dir/slurmd.log
 MailProg=/bin/true
-NodeName=node1 NodeHostname=$(hostname -s) NodeAddr=127.0.0.1 CPUs=4 RealMemory=1024 State=UNKNOWN
+NodeName=node1 NodeHostname=$(uname -n | cut -d. -f1) NodeAddr=127.0.0.1 CPUs=4 RealMemory=1024 State=UNKNOWN
 PartitionName=main Nodes=node1 Default=YES MaxTime=INFINITE OverSubscribe=NO State=UP
 include $dir/further.conf
 EOF

@@ -125,6 +125,8 @@ def over_ssh(n: Node, t: Checks):
     job = n.site.job("good", owner=TRAINER)
     p = n.launch(job)
     t.check("ssh node sf launch runs the job in the root", p.returncode == 0 and n.ran() == ["plugin:alpha", "train"] and "/run/gatehouse/forge_plugins" in n.trace.read_text(), f"{p.returncode} {p.stdout} {p.stderr} {(n.work / 'sshd.log').read_text()}")
+    p = n.call("ssh", "node", "sf", "launch", "--probe")
+    t.check("ssh node sf launch --probe says user mode", p.returncode == 0 and p.stdout.startswith("a launch gets mode user "), f"{p.stdout} {p.stderr}")
     p = n.launch(n.site.job("code", "exit 9\n", owner=TRAINER))
     t.check("the exit code is the command's", p.returncode == 9, f"{p.returncode} {p.stdout} {p.stderr}")
     p = n.launch(n.site.job("killed", "kill -KILL $$\n", owner=TRAINER))
