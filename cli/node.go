@@ -3,6 +3,8 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -90,6 +92,9 @@ key, and the registry goes on believing what the old one signed.`,
 			if err != nil {
 				return err
 			}
+			if !private(c.Server()) {
+				fmt.Fprintf(a.env.Err, "sf node join: warning: %s is no https address: whoever sits in between gets the node's token\n", printable(c.Server()))
+			}
 			n, err := nodestate.Prepare(dir, newKey)
 			if err != nil {
 				return err
@@ -111,6 +116,16 @@ key, and the registry goes on believing what the old one signed.`,
 	cmd.Flags().StringVar(&token, "token", "", "the node's token")
 	cmd.Flags().BoolVar(&newKey, "new-key", false, "make another key in place of the one that is there")
 	return cmd
+}
+
+// private reports whether nobody between here and a server reads what is sent there.
+func private(server string) bool {
+	u, err := url.Parse(server)
+	if err != nil || u.Scheme == "https" {
+		return err == nil
+	}
+	ip := net.ParseIP(u.Hostname())
+	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // elsewhere refuses a registry for which the spool's statements are not meant: they would tell it of another one's jobs.
