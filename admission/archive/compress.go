@@ -19,12 +19,12 @@ const (
 	storeRatio = limit.BombRatio - 10
 )
 
-// compressor writes one gzip stream that is never a bomb by the rule that readers apply: where the bytes so far would
+// Compressor writes one gzip stream that is never a bomb by the rule that readers apply: where the bytes so far would
 // unpack to too many times their size, further blocks are stored as they are. That costs about a hundredth of the
 // stream and makes every tree within the other limits one that can be packed, whatever it repeats. The output
 // is a function of the input, not of the pieces it comes in.
-type compressor struct {
-	out     *packWriter
+type Compressor struct {
+	out     counting
 	deflate *flate.Writer
 	block   []byte // what has not been decided on yet
 	in      int64  // bytes that were
@@ -34,15 +34,31 @@ type compressor struct {
 // gzipHeader is that of a stream without a name, a time or a system.
 var gzipHeader = []byte{0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff}
 
-func newCompressor(out *packWriter) (*compressor, error) {
-	if _, err := out.Write(gzipHeader); err != nil {
+// NewCompressor begins a stream. Close ends it and leaves out open.
+func NewCompressor(out io.Writer) (*Compressor, error) {
+	c := &Compressor{out: counting{w: out}, block: make([]byte, 0, packBlock)}
+	if _, err := c.out.Write(gzipHeader); err != nil {
 		return nil, err
 	}
-	zw, err := flate.NewWriter(out, flate.DefaultCompression)
-	return &compressor{out: out, deflate: zw, block: make([]byte, 0, packBlock)}, err
+	var err error
+	c.deflate, err = flate.NewWriter(&c.out, flate.DefaultCompression)
+	return c, err
 }
 
-func (c *compressor) Write(p []byte) (int, error) {
+// counting counts the bytes that pass.
+type counting struct {
+	w io.Writer
+	n int64
+}
+
+func (c *counting) Write(p []byte) (int, error) {
+	n, err := c.w.Write(p)
+	c.n += int64(n)
+	return n, err
+}
+
+// Write takes bytes of the stream.
+func (c *Compressor) Write(p []byte) (int, error) {
 	n := len(p)
 	c.sum = crc32.Update(c.sum, crc32.IEEETable, p)
 	for len(p) > 0 {
@@ -58,7 +74,7 @@ func (c *compressor) Write(p []byte) (int, error) {
 }
 
 // flush writes the block that was collected.
-func (c *compressor) flush() error {
+func (c *Compressor) flush() error {
 	block := c.block
 	c.block, c.in = block[:0], c.in+int64(len(block))
 	if !c.over() {
@@ -76,11 +92,11 @@ func (c *compressor) flush() error {
 	return c.store(block)
 }
 
-func (c *compressor) over() bool { return c.in > storeFrom && c.in > storeRatio*c.out.n }
+func (c *Compressor) over() bool { return c.in > storeFrom && c.in > storeRatio*c.out.n }
 
 // store writes a block as it is. The compressor stands at a byte's end, as it does after a flush; it starts anew, since
 // what it remembers no longer lies where it thinks.
-func (c *compressor) store(block []byte) error {
+func (c *Compressor) store(block []byte) error {
 	head := []byte{0} // a stored block, not the last
 	head = binary.LittleEndian.AppendUint16(head, uint16(len(block)))
 	head = binary.LittleEndian.AppendUint16(head, ^uint16(len(block)))
@@ -89,12 +105,12 @@ func (c *compressor) store(block []byte) error {
 			return err
 		}
 	}
-	c.deflate.Reset(c.out)
+	c.deflate.Reset(&c.out)
 	return nil
 }
 
 // Close ends the stream.
-func (c *compressor) Close() error {
+func (c *Compressor) Close() error {
 	if err := c.flush(); err != nil {
 		return err
 	}
@@ -106,4 +122,4 @@ func (c *compressor) Close() error {
 	return err
 }
 
-var _ io.WriteCloser = (*compressor)(nil)
+var _ io.WriteCloser = (*Compressor)(nil)

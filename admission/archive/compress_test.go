@@ -47,7 +47,7 @@ func TestPackWhatRepeats(t *testing.T) {
 	}
 }
 
-// The compressor's output hangs on its input alone, is one gzip stream, and below the watch that of gzip itself.
+// A Compressor's output hangs on its input alone, is one gzip stream, and below the watch that of gzip itself.
 func TestCompressorPieces(t *testing.T) {
 	t.Parallel()
 	text := []byte(noise(3, 100_000) + strings.Repeat("weights ", 3<<20))
@@ -74,7 +74,7 @@ func TestCompressorPieces(t *testing.T) {
 func compressed(t *testing.T, b []byte, piece int) []byte {
 	t.Helper()
 	var out bytes.Buffer
-	c, err := newCompressor(newPackWriter(&out))
+	c, err := NewCompressor(&out)
 	for len(b) > 0 && err == nil {
 		n := min(piece, len(b))
 		_, err = c.Write(b[:n])

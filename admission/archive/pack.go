@@ -23,7 +23,7 @@ type Packed struct {
 
 // Pack writes the archive of a tree: its counted files in path order, links as the bytes they lead to, without
 // times, owners or modes but for an x bit. The same tree gives the same bytes, and Check accepts them under any
-// policy that the tree's names pass, however often the tree's files repeat themselves (compressor). A tree that breaks a
+// policy that the tree's names pass, however often the tree's files repeat themselves (Compressor). A tree that breaks a
 // rule that can't be softened is a *rule.Denied, found before anything is written or, for the limit on an archive's
 // size, after some of it is.
 func Pack(w io.Writer, t tree.Tree) (Packed, error) {
@@ -32,7 +32,7 @@ func Pack(w io.Writer, t tree.Tree) (Packed, error) {
 		return Packed{}, denied(t, report.Violations)
 	}
 	out := newPackWriter(w)
-	zw, err := newCompressor(out)
+	zw, err := NewCompressor(out)
 	if err != nil {
 		return Packed{}, fmt.Errorf("pack: %w", err)
 	}

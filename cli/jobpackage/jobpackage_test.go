@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gatehouse-registry/gatehouse/admission/archive"
 	"github.com/gatehouse-registry/gatehouse/admission/dialect"
 	"github.com/gatehouse-registry/gatehouse/admission/limit"
 	"github.com/gatehouse-registry/gatehouse/admission/rule"
@@ -385,5 +386,22 @@ func TestManyFilesWalked(t *testing.T) {
 	_, _, err := Find(t.Context(), Project{Root: root, Dialect: dialect.TunePlane, Exp: "experiments/x"})
 	if err == nil || !strings.Contains(err.Error(), "more than 20000 files lie in experiments/x") {
 		t.Errorf("%v", err)
+	}
+}
+
+// An experiment whose files repeat themselves packs into an archive that the gate takes.
+func TestPackWhatRepeats(t *testing.T) {
+	root := lay(t, map[string]string{config: "a: 1\n", "experiments/x/weights.bin": string(make([]byte, 20*limit.MiB))})
+	list, report := find(t, root, dialect.TunePlane)
+	if !report.OK() {
+		t.Fatal(report.Violations)
+	}
+	var packed bytes.Buffer
+	if err := list.Pack(&packed, nil); err != nil {
+		t.Fatal(err)
+	}
+	found, report, err := archive.CheckJob(archive.FromBytes(packed.Bytes()), rule.Policy{})
+	if err != nil || !report.OK() || found.Files != 2 {
+		t.Errorf("%d files, %v, %v", found.Files, err, report.Violations)
 	}
 }

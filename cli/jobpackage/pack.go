@@ -3,12 +3,13 @@ package jobpackage
 import (
 	"archive/tar"
 	"bytes"
-	"compress/gzip"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"github.com/gatehouse-registry/gatehouse/admission/archive"
 )
 
 // maxScript is how many bytes a file whose line ends are changed may have: it is read whole.
@@ -23,7 +24,10 @@ func (l List) Pack(w io.Writer, progress func(n int64)) error {
 		return err
 	}
 	defer root.Close()
-	zw := gzip.NewWriter(w)
+	zw, err := archive.NewCompressor(w) // a checkpoint of zeros is no bomb
+	if err != nil {
+		return err
+	}
 	tw := tar.NewWriter(zw)
 	for _, m := range l.Members {
 		if err := l.add(tw, root, m); err != nil {

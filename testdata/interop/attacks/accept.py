@@ -80,7 +80,7 @@ class Ground:
             command = [str(self.sf), "launch", "--cache", str(cache), "--jobspec", "{JOB}/" + SPEC[dialect],
                        "--receipt", "{JOB}.receipt.json", "--trust", "{JOB}.trust.json", "--record", str(home / "record.json")]
             if mode == "uid":
-                scheduler = [str(self.python()), str(self.work / "own/asroot.py"), str(self.work / "scheduler")]
+                scheduler = [str(self.python()), "-I", str(self.work / "own/asroot.py"), str(self.work / "scheduler")]  # -I: what steers Python is for the job
                 command = [*scheduler, *command, "--user", f"{NOBODY}:{NOBODY}"]
                 prepare = shlex.join([*scheduler, prepare])
             command += ["--", *target]
