@@ -6,7 +6,8 @@
 // Each figure is the median of its runs; the servers take turns within a run, so that what else the machine does hits them
 // alike. The driver speaks HTTP/1.1 over its own connections (http.go), so that it takes as little of the processor as it can
 // from whom it measures. Distribution is built with `go install` into a cache folder. With -db and -blobs the
-// same work is then done against one and two replicas on PostgreSQL and S3.
+// same work is then done against one and two replicas on PostgreSQL and S3. Launches are measured beside reading and hashing
+// the same bytes (launch.go).
 package main
 
 import (
