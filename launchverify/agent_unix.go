@@ -242,5 +242,9 @@ func executable() (string, error) {
 	if _, err := os.Stat(ownImage); err == nil {
 		return ownImage, nil
 	}
-	return os.Executable()
+	self, err := os.Executable()
+	if err != nil {
+		return "", fmt.Errorf("a launch needs /proc, which is not mounted: %w", err)
+	}
+	return self, nil
 }

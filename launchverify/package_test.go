@@ -104,6 +104,54 @@ func TestFromPackage(t *testing.T) {
 	})
 }
 
+// As another user, too, the job has its package and its outputs, which are that user's; the package in a file is one that the
+// user may read.
+func TestFromPackageAsAnother(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Log("only root launches for somebody else")
+		return
+	}
+	nobody := &User{UID: asNobody, GID: asNobody, Groups: []int{asNobody}}
+	for _, mode := range modes(t) {
+		r := newRig(t, dialect.Forge)
+		r.spec()
+		pkg := packed(t, inPackage)
+		r.admit(pkg)
+		out := filepath.Join(r.base, "out")
+		if err := os.Mkdir(out, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chown(out, asNobody, asNobody); err != nil {
+			t.Fatal(err)
+		}
+		r.env = append(r.env, "FORGE_OUT_DIR="+filepath.Join(out, "mine"))
+		o := r.options("sh", "-c", "sh experiments/demo/train.sh && id -u >experiments/demo/outputs/who")
+		o.FromPackage, o.User, o.modes = true, nobody, []Mode{mode}
+		rec, err := r.launch(o)
+		if mode == ModeUser { // which has one uid alone
+			if !slices.Equal(violated(err), []rule.ID{"launch.protection"}) || rec.Unavailable[ModeUser] == "" {
+				t.Errorf("in a namespace of root's own: %v", err)
+			}
+			continue
+		}
+		if err != nil || rec.ExitCode != 0 || rec.User.UID != asNobody || rec.JobOwner != 0 {
+			t.Fatalf("%s: record %+v, %v", mode, rec, err)
+		}
+		info, err := os.Stat(filepath.Join(out, "mine", "who"))
+		if err != nil || info.Sys().(*syscall.Stat_t).Uid != asNobody {
+			t.Errorf("%s: the outputs: %v, %v", mode, info, err)
+		}
+		o.Package = filepath.Join(r.base, "package")
+		if err := os.WriteFile(o.Package, pkg, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if rec, err := r.launch(o); !slices.Equal(violated(err), []rule.ID{"launch.package.missing"}) || rec.Started {
+			t.Errorf("%s: a package that the user may not read: %v", mode, err)
+		}
+		nothingLeft(t, r)
+	}
+}
+
 // Spec and package may both come from the registry; afterwards the cache has them. A file that holds the package will do too.
 func TestFromPackageAlone(t *testing.T) {
 	r := newRig(t, dialect.TunePlane)

@@ -2,6 +2,7 @@ package launchverify
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"runtime"
 	"strings"
@@ -43,8 +44,11 @@ func kernelFacts() []ProbedFact {
 	group, err := newCgroup()
 	group.remove()
 	add("cgroup v2", err, "a group of the job's own can be made at "+string(group))
-	free, limit := memoryLeft()
-	facts = append(facts, ProbedFact{"memory for roots", true, fmt.Sprintf("%d MiB, limited by %s", free>>20, limit)})
+	memory := "not known"
+	if free, by := memoryLeft(); free < math.MaxInt64 {
+		memory = fmt.Sprintf("%d MiB, limited by %s", free>>20, by)
+	}
+	facts = append(facts, ProbedFact{"memory for roots", true, memory})
 	return facts
 }
 

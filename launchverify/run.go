@@ -294,6 +294,9 @@ func (l *launch) attempt(ctx context.Context, p *plan, store *nodecache.Cache) (
 	if err := ctx.Err(); err != nil {
 		return "", err
 	}
+	if p.Mode == ModeUser && l.who.other {
+		return fmt.Sprintf("in the namespace of root's own uid there is no uid %d", l.who.UID), nil
+	}
 	if p.Mode == ModePrivateCopy {
 		if p.Root, err = store.PrivateFolder(l.who.other); err != nil {
 			return "", err
