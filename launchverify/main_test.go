@@ -45,6 +45,15 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 4 && os.Args[1] == attackVerb {
 		os.Exit(attack(os.Args[2], os.Args[3], os.Args[4]))
 	}
+	if len(os.Args) > 3 && os.Args[1] == insideVerb {
+		os.Exit(inside(os.Args[2], os.Args[3]))
+	}
+	if len(os.Args) > 3 && os.Args[1] == insideVerb+"-namespace" {
+		os.Exit(insideNamespace(os.Args[2], os.Args[3]))
+	}
+	if len(os.Args) > 3 && os.Args[1] == hammerVerb {
+		os.Exit(hammer(os.Args[2], os.Args[3]))
+	}
 	if len(os.Args) > 3 && os.Args[1] == sealVerb {
 		os.Exit(sealed(os.Args[2], os.Args[3]))
 	}
