@@ -13,7 +13,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "integrations"))
 from integration import NOBODY, Checks, Folder, Site, processes, tamper, wait_until, write_page_files  # noqa: E402
 
-LONG = "trap 'echo ended by TERM; exit 3' TERM\nsleep 600 & wait $!\n"
+LONG = "trap 'echo {\\\"who\\\": \\\"ended by TERM\\\"} >> $LAUNCH_TRACE; exit 3' TERM\nsleep 600 & wait $!\n"
 STUBBORN = "trap '' TERM\nsetsid sleep 600 &\nwhile :; do sleep 1; done\n"
 
 
@@ -139,7 +139,7 @@ def cancels(c: Cluster, t: Checks):
         wait_until(lambda: not left(), 60)
         state = c.ended(id)
         t.check(f"scancel {' '.join(flags) or 'with the default signals'} ({name}) leaves nothing running", not left() and state.startswith(("CANCELLED", "FAILED")), f"{state} {left()}")
-    t.check("SIGTERM reached the training process", "ended by TERM" in c.log(cases[0][1]), c.log(cases[0][1]))
+    t.check("SIGTERM reached the training process", c.site.who(cases[0][1])[-1:] == ["ended by TERM"], f"{c.site.who(cases[0][1])} {c.log(cases[0][1])}")
     t.check("no mount is left", " /run/gatehouse " not in Path("/proc/mounts").read_text())
 
 
