@@ -80,7 +80,7 @@ func (o *origin) serve(w http.ResponseWriter, r *http.Request) {
 }
 
 // Very many nodes that start one job at one time do not melt the registry: each has its pack in the end, and the registry is
-// asked little more than it can serve. With GATEHOUSE_TEST_AGENTS=1000 it is as many as make accept has.
+// asked little more than it can serve. GATEHOUSE_TEST_AGENTS sets how many; make soak has 1,000.
 func TestManyAgents(t *testing.T) {
 	agents := countFrom(t, "GATEHOUSE_TEST_AGENTS", 100)
 	art := makeAttempt(t, "swarm", "1.0", []byte("noise")).art

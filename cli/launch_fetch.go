@@ -42,7 +42,7 @@ func (f *fetcher) Fetch(ctx context.Context, pin receipt.Pin) (io.ReadCloser, er
 		return nil, notFound(err)
 	}
 	bar := f.app.env.transfer(pin.String(), got.Artifact.Layer.Size)
-	return followed{bar.reader(blob), blob, bar}, nil
+	return followed{bar.reader(blob), blob, bar, got.Artifact.Layer.Size}, nil
 }
 
 // FetchSpec opens the stored spec of a receipt's job.
@@ -66,7 +66,7 @@ func (f *fetcher) FetchPackage(ctx context.Context, r *receipt.Receipt) (io.Read
 		return nil, notFound(err)
 	}
 	bar := f.app.env.transfer("package of "+r.Job, size)
-	return followed{bar.reader(blob), blob, bar}, nil
+	return followed{bar.reader(blob), blob, bar, size}, nil
 }
 
 // openJob is open for what belongs to a job, whose id goes into an address.
@@ -90,7 +90,11 @@ type followed struct {
 	io.Reader
 	blob io.Closer
 	bar  *transfer
+	size int64
 }
+
+// Size is how many bytes come, as far as the registry says.
+func (f followed) Size() int64 { return f.size }
 
 func (f followed) Close() error {
 	f.bar.end()

@@ -1,6 +1,7 @@
 #!/bin/sh
 # The long runs: a collection every second beside a publish soak, a server that is killed again and again, the race of 64
-# publishers at three replicas on PostgreSQL and S3, and launches that are killed. `make test` runs the same tests, shorter. Usage: soak.sh TAGS
+# publishers at three replicas on PostgreSQL and S3, launches that are killed, and
+# very many that start at once. `make test` runs the same tests, shorter. Usage: soak.sh TAGS
 #   SOAK_MINUTES  of the collection beside the soak (10)
 #   SOAK_KILLS    kill -9 of a publishing server, with a check of the whole store at the end (1000)
 #   SOAK_ROUNDS   of the race (20)
@@ -25,4 +26,6 @@ run "$launches launches that are killed" GATEHOUSE_KILLS="$launches" \
 	"$go" test -tags "$tags" -count 1 -v -timeout 2h -run '^TestKilledAtRandom$' ./launchverify
 run "$launches launches of sf that are killed" GATEHOUSE_KILLS="$launches" \
 	"$go" test -tags "$tags" -count 1 -v -timeout 2h -run '^TestScripts$/^launch_killed$' ./cli
+run "1000 nodes that start one job at once, and 64 launches of one node" GATEHOUSE_TEST_AGENTS=1000 GATEHOUSE_TEST_LAUNCHES=64 \
+	"$go" test -tags "$tags" -count 1 -v -timeout 1h -run '^(TestManyAgents|TestManyLaunchesOneFetch)$' ./cli
 echo "soak: nothing lost in $minutes minutes of collections, $kills kills, $rounds races and 2 x $launches killed launches"

@@ -40,7 +40,7 @@ func (s *shelf) Fetch(_ context.Context, pin receipt.Pin) (io.ReadCloser, error)
 }
 
 // publish puts files on the shelf.
-func (s *shelf) publish(t *testing.T, id string, files map[string]string) receipt.Pin {
+func (s *shelf) publish(t testing.TB, id string, files map[string]string) receipt.Pin {
 	t.Helper()
 	dir := t.TempDir()
 	for name, text := range files {
