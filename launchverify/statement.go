@@ -52,6 +52,7 @@ func EndedStatement(r Record, err error, code int, now time.Time, w Witness) (s 
 	p.EndedAt = instant(p.StartedAt.Add(max(0, end.Sub(r.StartedAt))))
 	p.Signal, p.Killed, p.Changed = r.Signal, r.Killed, r.Changed
 	p.Training = r.Training
+	p.Training.Unopened = plain(r.Training.Unopened, runrecord.MaxText)
 	return runrecord.New(p), true
 }
 

@@ -251,7 +251,7 @@ func (p *Predicate) checkLists() error {
 }
 
 func (p *Predicate) checkTraining() error {
-	if t := p.Training; t.Seen == (t.How == "") || t.Seen && t.Unknown || checkText(t.How, MaxName) != nil {
+	if t := p.Training; t.Seen == (t.How == "") || t.Seen && (t.Unknown || t.Unopened != "") || checkText(t.How, MaxName) != nil || checkText(t.Unopened, MaxText) != nil {
 		return errors.New("training: it says how a process was seen when one was seen, and only then")
 	}
 	return nil

@@ -1,10 +1,13 @@
 package runrecord
 
 import (
+	"bytes"
 	"crypto"
 	"crypto/ed25519"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"reflect"
 
 	"github.com/gatehouse-registry/gatehouse/admission/receipt"
 	"github.com/gatehouse-registry/gatehouse/digest/strictjson"
@@ -69,7 +72,34 @@ func parse(payload []byte) (*Statement, error) {
 	if err := s.Check(); err != nil {
 		return nil, malformed("the statement says too little or the impossible", err)
 	}
+	if err := sameToAll(payload, s); err != nil {
+		return nil, malformed("the statement can be read in two ways", err)
+	}
 	return &s, nil
+}
+
+// sameToAll refuses a payload in which a reader that goes by the exact names of members sees something else than encoding/json,
+// to which their case is all one and null is nothing.
+func sameToAll(payload []byte, s Statement) error {
+	again, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	var seen, meant any
+	for _, one := range []struct {
+		src  []byte
+		into *any
+	}{{payload, &seen}, {again, &meant}} {
+		dec := json.NewDecoder(bytes.NewReader(one.src))
+		dec.UseNumber()
+		if err := dec.Decode(one.into); err != nil {
+			return err
+		}
+	}
+	if !reflect.DeepEqual(seen, meant) {
+		return errors.New("members that are written otherwise than docs/runs.md has them")
+	}
+	return nil
 }
 
 func malformed(message string, err error) error {

@@ -167,6 +167,9 @@ type Training struct {
 	How  string `json:"how,omitempty"` // one of the How constants; "" when none was seen
 	// Unknown says that whether there was one could not be told: the node had no /proc.
 	Unknown bool `json:"unknown,omitempty"`
+	// Unopened is the file of the job in which training begins, as the method's pack says, when processes were started
+	// and none of them opened it: then none of them trained.
+	Unopened string `json:"unopened,omitempty"`
 }
 
 // How a training process was seen.
