@@ -114,7 +114,8 @@ func (c *copier) copy(f sourceFile) error {
 	if f.executable {
 		mode = 0o555
 	}
-	out, err := c.out.file(f.path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	// Not blocking, as the runtime wants it: else it asks the kernel four times to find out.
+	out, err := c.out.file(f.path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|syscall.O_NONBLOCK, mode)
 	if err != nil {
 		return err
 	}

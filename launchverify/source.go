@@ -86,7 +86,7 @@ func (s *source) listFiles(folder *os.Root, prefix string) (below []string, err 
 				below = append(below, d.Name())
 				continue
 			}
-			info, err := folder.Lstat(d.Name())
+			info, err := d.Info() // of the folder that is open, whatever its name leads to by now
 			if err != nil {
 				return nil, err
 			}

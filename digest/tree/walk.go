@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"syscall"
 )
 
@@ -133,6 +134,10 @@ func (w *walker) check(e Entry) error {
 
 // resolve gives every link its verdict. The result maps counted links to the files that they lead to.
 func (w *walker) resolve() map[string]string {
+	targets := make(map[string]string)
+	if !slices.ContainsFunc(w.entries, func(e Entry) bool { return e.Link != "" }) {
+		return targets
+	}
 	nodes := make(map[string]*Entry, len(w.entries))
 	for i := range w.entries {
 		nodes[w.entries[i].Path] = &w.entries[i]
@@ -143,7 +148,6 @@ func (w *walker) resolve() map[string]string {
 		}
 		return w.lstat(path) // below an excluded folder
 	}
-	targets := make(map[string]string)
 	for i := range w.entries {
 		e := &w.entries[i]
 		if e.Link == "" || e.Kind == Excluded {
