@@ -24,7 +24,12 @@ trap 'rm -rf "$work"' EXIT
 trap 'exit 130' INT TERM
 say() { echo "launchers: $*" >&2; }
 
-# debootstrap, of this machine or unpacked for this once.
+# debootstrap, of this machine or unpacked for this once. It fetches with wget.
+if [ "$(id -u)" = 0 ] && { ! command -v debootstrap || ! command -v wget; } >/dev/null; then
+	say "installing debootstrap"
+	{ apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends debootstrap wget; } >&2
+fi
+command -v wget >/dev/null || { say "wget is missing"; exit 1; }
 if ! command -v debootstrap >/dev/null; then
 	say "fetching debootstrap"
 	(cd "$work" && { apt-get download -q debootstrap || { apt-get update -q && apt-get download -q debootstrap; }; }) >&2
