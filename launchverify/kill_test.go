@@ -13,6 +13,9 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/gatehouse-registry/gatehouse/admission/dialect"
+	"github.com/gatehouse-registry/gatehouse/admission/runrecord"
 )
 
 // tracked is one way in which a mode can know the processes of its job.
@@ -344,3 +347,48 @@ func TestForeignChildrenAreSpared(t *testing.T) {
 		t.Error("a child of the agent's that is none of the job was killed")
 	}
 }
+
+// Where a method's pack says in which file training begins, processes alone are no training: a plugin that ends the process in
+// which training would begin is seen to have done so. (launch.md W11)
+func TestTrainingBeginsWithItsEntry(t *testing.T) {
+	for _, how := range trackings(t) {
+		for script, want := range map[string]runrecord.Training{
+			"/bin/true; exit 0": {Unopened: "experiments/demo/train.py"},
+			"exit 0":            {},
+			"cat experiments/demo/train.py > /dev/null; exit 0": {Seen: true, How: runrecord.HowWaited},
+			"(. ./experiments/demo/train.py); exit 0":           {Seen: true, How: runrecord.HowWaited},
+			"cat experiments/demo/other.py 2> /dev/null; :":     {Unopened: "experiments/demo/train.py"},
+		} {
+			r := newRig(t, dialect.TunePlane)
+			r.spec(r.plugin("lab/alpha", true, nil))
+			src, err := os.ReadFile(r.specPath())
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.write(".tuneplane/jobspec.json", strings.NewReplacer("custom/custom", "demo/hook", "sha256:"+strings.Repeat("0", 64), hookDigest).Replace(string(src)))
+			r.write("experiments/demo/train.py", "exit 0\n")
+			r.write("tuneplane_recipes/lab/hook/recipe.yaml", hookRecipe)
+			r.write("tuneplane_recipes/lab/hook/template/config.yaml", "a: 1\n")
+			r.sign()
+			o := r.options("sh", "-c", script)
+			o.modes, o.without = []Mode{how.mode}, how.without
+			rec, err := r.launch(o)
+			if err != nil || rec.Training != want {
+				t.Errorf("%s, %s: %s: training %+v, expected %+v; %v", how.mode, how.want, script, rec.Training, want, err)
+			}
+		}
+	}
+}
+
+// hookDigest is the digest of hookRecipe that a handshake compares.
+const hookDigest = "sha256:5d4890f4d253187c2b8f693229647680dd29b4c00d8cb92482d73f2a49765474"
+
+// hookRecipe is a method whose training begins in a file of the experiment.
+const hookRecipe = `name: hook
+version: "1.0.0"
+title: Launch demo
+framework: demo
+category: custom
+template: template
+entrypoint: {kind: experiment, value: train.py}
+`

@@ -25,6 +25,7 @@ type plan struct {
 	Dialect  dialect.Dialect
 	Spec     []byte
 	Recipe   string // spec.recipe.name
+	Exp      string // spec.source.exp
 	Receipt  *receipt.Receipt
 	Core     string
 	Softened []rule.ID

@@ -18,6 +18,7 @@ import (
 
 	"github.com/gatehouse-registry/gatehouse/admission/receipt"
 	"github.com/gatehouse-registry/gatehouse/admission/rule"
+	"github.com/gatehouse-registry/gatehouse/admission/runrecord"
 	"github.com/gatehouse-registry/gatehouse/digest"
 	"github.com/gatehouse-registry/gatehouse/digest/tree"
 )
@@ -183,9 +184,13 @@ func (s *stage) execute(gone chan struct{}, umask int) error {
 	if s.plan.PIDNamespace {
 		dieWithAgent() // the kernel then ends the namespace, even when somebody stopped this process
 	}
+	entry := s.watchEntry()
 	result, err := supervise(s, gone, umask)
 	if err != nil {
 		return nil // told already: the command was not executed
+	}
+	if entry.never() && result.Training.Seen {
+		result.Training = runrecord.Training{Unopened: entry.file}
 	}
 	if s.plan.Mode == ModePrivateCopy && !s.plan.Probe {
 		again, err := s.verify()
