@@ -156,7 +156,7 @@ func (f *following) follow(ctx context.Context, from *os.File) (why string, err 
 }
 
 // giveUpTime is how long a stage has to end by itself when the launch is given up.
-const giveUpTime = 2 * time.Second
+var giveUpTime = 2 * time.Second
 
 // giveUp ends a stage whose launch is given up, unless the command runs by then. What ended the launch may be a signal that the
 // stage has heard too, and the command with it when it was just executed: then the stage has more to say.
