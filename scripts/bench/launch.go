@@ -59,28 +59,45 @@ func (b *bench) launches(folder string) (text string, err error) {
 		if err != nil {
 			return "", err
 		}
-		for _, one := range launchShapes {
-			w, err := b.warm(n, one)
+		if b.of("warm") {
+			for _, one := range launchShapes {
+				w, err := b.warm(n, one)
+				if err != nil {
+					return "", err
+				}
+				warm = append(warm, w)
+			}
+		}
+		if b.of("job") {
+			costs, err := b.jobCosts(n)
 			if err != nil {
 				return "", err
 			}
-			warm = append(warm, w)
+			jobs = append(jobs, costs...)
 		}
-		if b.o.warm {
-			continue
+		if b.of("cold") {
+			c, err := b.cold(n)
+			if err != nil {
+				return "", err
+			}
+			cold = append(cold, c)
 		}
-		costs, err := b.jobCosts(n)
-		if err != nil {
-			return "", err
-		}
-		c, err := b.cold(n)
-		if err != nil {
-			return "", err
-		}
-		jobs, cold = append(jobs, costs...), append(cold, c)
 	}
-	return launchTable(warm) + "\n" + jobTable(jobs) + "\n" + coldTable(cold), nil
+	var tables []string
+	if len(warm) > 0 {
+		tables = append(tables, launchTable(warm))
+	}
+	if len(jobs) > 0 {
+		tables = append(tables, jobTable(jobs))
+	}
+	if len(cold) > 0 {
+		tables = append(tables, coldTable(cold))
+	}
+	return strings.Join(tables, "\n"), nil
 }
+
+// of reports whether a part of the launches is to be measured.
+func (b *bench) of(part string) bool { return b.o.of == "" || b.o.of == part }
 
 // reachable copies the program to where every account may execute it.
 func reachable(sf, folder string) (string, error) {

@@ -37,7 +37,7 @@ type options struct {
 	db       string        // PostgreSQL and S3, for replicas
 	blobs    string
 	only     string // one part alone: "admission" or "launch"
-	warm     bool   // of launches only those with a warm cache
+	of       string // of launches only these: "warm", "job", "cold"
 	small    bool
 }
 
@@ -60,7 +60,7 @@ func main() {
 	flag.StringVar(&o.blobs, "blobs", "", "an empty S3 bucket for them, as sf serve --blobs takes it")
 	flag.BoolVar(&admission, "admission", false, "measure admission alone, and print its table")
 	flag.BoolVar(&launch, "launch", false, "measure launches alone, and print their tables")
-	flag.BoolVar(&o.warm, "warm", false, "of launches, measure only those with a warm cache")
+	flag.StringVar(&o.of, "of", "", "of launches, measure only those with a `warm` cache, or the job, or cold ones")
 	flag.Parse()
 	o.big, o.tags, o.versions, o.seconds = 1<<30, 10_000, 100_000, 5*time.Second
 	switch {
