@@ -26,10 +26,11 @@ func (c *Cache) Blob(ctx context.Context, d digest.Descriptor, open func(context
 		}
 		defer in.Close()
 		if sized, ok := in.(interface{ Size() int64 }); ok {
-			m.bytes = max(0, min(sized.Size(), d.Size))
+			m.bytes, m.known = max(0, min(sized.Size(), d.Size)), true
 		}
 		m.made = path.Join(m.tmp, "blob")
 		got, n, err := into.download(m.made, d.Digest.Algorithm(), d.Size, in)
+		m.bytes = max(m.bytes, n)
 		if err != nil {
 			return err
 		}

@@ -151,6 +151,7 @@ type making struct {
 	tmp   string // a folder of its own, relative to the cache
 	made  string // what is renamed to the entry, relative to the cache
 	bytes int64  // what is needed on the disk, as far as it is known
+	known bool   // bytes is all that is needed
 	files []file // further files to put into the cache before
 }
 
@@ -176,7 +177,7 @@ func (c *Cache) fill(key string, fill func(*Cache, *making) error) error {
 		return err
 	}
 	need := m.bytes
-	if _, evictErr := c.evict(func(_, freed int64) bool { return need == 0 || freed < need+need/8 }); evictErr != nil {
+	if _, evictErr := c.evict(func(_, freed int64) bool { return !m.known || freed < need+need/4 }); evictErr != nil {
 		return errors.Join(err, evictErr)
 	}
 	again := &making{}

@@ -182,7 +182,8 @@ func parseHold(b []byte) hold {
 // holders says for each entry who holds it, dead processes left out.
 func (c *Cache) holders(seen *sightings) map[string][]string {
 	all := map[string][]string{}
-	for _, name := range c.names("holds", maxNames) {
+	left := maxNames // whoever writes more holds than that gets none of those honoured
+	for _, name := range c.names("holds", maxHolds) {
 		o, _, ok := parseOwner(name)
 		if !ok {
 			continue
@@ -190,6 +191,9 @@ func (c *Cache) holders(seen *sightings) map[string][]string {
 		h, living := c.living(o, seen)
 		if !living {
 			continue
+		}
+		if left -= len(h.keys); left < 0 {
+			break
 		}
 		for _, key := range h.keys {
 			all[key] = append(all[key], h.where)

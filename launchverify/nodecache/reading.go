@@ -18,6 +18,8 @@ const (
 	maxSmall = 64 << 10
 	// maxNames bounds how many names of one folder are looked at; the rest is left to a later run.
 	maxNames = 200_000
+	// maxHolds bounds how many processes' holds are looked at.
+	maxHolds = 20_000
 	// maxSwept bounds it for what every use looks at.
 	maxSwept = 1000
 )

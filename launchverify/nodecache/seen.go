@@ -22,7 +22,7 @@ type sighting struct {
 // sightings reads what this node saw.
 func (c *Cache) sightings() *sightings {
 	s := &sightings{now: c.uptime(), was: map[string]sighting{}, is: map[string]sighting{}}
-	if b, err := c.readFile(path.Join("seen", c.me.node), 16*maxSmall); err == nil {
+	if b, err := c.readFile(path.Join("seen", c.me.node), 256*maxSmall); err == nil {
 		_ = json.Unmarshal(b, &s.was) // what can't be read was not seen
 	}
 	return s

@@ -91,6 +91,7 @@ func (u *unpacking) fromSource(from Source) error {
 	}
 	name := path.Join(u.m.tmp, "archive")
 	sum, n, err := u.c.download(name, digest.SHA256, limit.Compressed, in)
+	u.m.bytes = max(u.m.bytes, n)
 	if err != nil {
 		return err
 	}
@@ -128,7 +129,7 @@ func (u *unpacking) unpack(src archive.Source, sum digest.Digest) error {
 		return wrong.Decide(rule.Launch, subject, nil).Err()
 	}
 	size := onDisk(found)
-	u.m.bytes += size
+	u.m.bytes, u.m.known = u.m.bytes+size, true
 	dir := path.Join(u.m.tmp, "tree")
 	if err := u.c.root.Mkdir(dir, 0o755); err != nil {
 		return err
