@@ -42,7 +42,7 @@ func (f *fetcher) Fetch(ctx context.Context, pin receipt.Pin) (io.ReadCloser, er
 		return nil, notFound(err)
 	}
 	bar := f.app.env.transfer(pin.String(), got.Artifact.Layer.Size)
-	return followed{bar.reader(blob), blob, bar, got.Artifact.Layer.Size}, nil
+	return described{followed{bar.reader(blob), blob, bar, got.Artifact.Layer.Size}, got.Manifest}, nil
 }
 
 // FetchSpec opens the stored spec of a receipt's job.
@@ -84,6 +84,15 @@ func notFound(err error) error {
 	}
 	return err
 }
+
+// described brings the manifest along.
+type described struct {
+	followed
+	manifest []byte
+}
+
+// Manifest is the manifest's bytes.
+func (d described) Manifest() []byte { return d.manifest }
 
 // followed takes its bar down when it is closed.
 type followed struct {

@@ -2,7 +2,7 @@
 // the digest of their OCI manifest, archives and job packages by their own digest, small signed documents by name.
 //
 //	trees/<algorithm>-<hex>     the files of the pack whose OCI manifest has that digest
-//	blobs/<algorithm>-<hex>     bytes by their own digest
+//	blobs/<algorithm>-<hex>     bytes by their own digest: manifests, archives, job packages
 //	records/<kind>-<entry>      what an entry is called and how large it is: for people and for accounts, no proof
 //	documents/<name>            small signed documents
 //	holds/<owner>               which entries a process uses, and its heartbeat

@@ -7,6 +7,9 @@ import (
 	"path"
 	"strings"
 
+	"github.com/gatehouse-registry/gatehouse/admission/limit"
+	"github.com/gatehouse-registry/gatehouse/admission/pack"
+	"github.com/gatehouse-registry/gatehouse/admission/rule"
 	"github.com/gatehouse-registry/gatehouse/digest"
 )
 
@@ -40,6 +43,24 @@ func (c *Cache) record(key string) (record, error) {
 	var r record
 	err = json.Unmarshal(b, &r)
 	return r, err
+}
+
+// description is what a tree should be.
+type description struct {
+	content, tree, archive digest.Digest
+	proven                 bool // by the manifest whose digest is the entry's name
+}
+
+// described says what the tree of a manifest should be: by the manifest when it lies in the cache, else by the record.
+func (c *Cache) described(manifest digest.Digest) (description, error) {
+	b, err := c.readFile(keyOf(blobs, manifest), limit.Manifest)
+	if err == nil && manifest.Algorithm().FromBytes(b) == manifest {
+		if a, report := pack.ParseArtifact(b, rule.Policy{}); a != nil && report.OK() {
+			return description{a.Content, a.Tree, a.Layer.Digest, true}, nil
+		}
+	}
+	r, err := c.record(keyOf(trees, manifest))
+	return description{r.Content, r.Tree, r.Archive, false}, err
 }
 
 // create writes a new file of ours below tmp.

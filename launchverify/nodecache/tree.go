@@ -20,7 +20,8 @@ import (
 type Source interface {
 	// Fetch opens the archive, a tar+gzip stream, of the pack whose OCI manifest has the digest pin.Manifest. The
 	// bytes must have been, or must be while they are read, verified against that manifest's layer. A reader that has
-	// a method Size() int64 says with it how many bytes will come.
+	// a method Size() int64 says with it how many bytes will come; one with Manifest() []byte hands over the manifest's
+	// bytes, which are kept and prove the entry later.
 	Fetch(ctx context.Context, pin receipt.Pin) (io.ReadCloser, error)
 }
 
@@ -53,17 +54,16 @@ type unpacking struct {
 	pin receipt.Pin
 }
 
-// fromArchive unpacks the archive that lies in the cache. Its record says which one that is; the digests of the pin
-// say whether that is true.
+// fromArchive unpacks the archive that lies in the cache.
 func (u *unpacking) fromArchive() error {
-	rec, err := u.c.record(keyOf(trees, u.pin.Manifest))
+	from, err := u.c.described(u.pin.Manifest)
 	if err != nil {
 		return err
 	}
-	if rec.Archive.IsZero() {
+	if from.archive.IsZero() {
 		return ErrNotFound
 	}
-	key := keyOf(blobs, rec.Archive)
+	key := keyOf(blobs, from.archive)
 	e, ok := u.c.present(key, false)
 	if !ok {
 		return ErrNotFound
@@ -73,7 +73,7 @@ func (u *unpacking) fromArchive() error {
 	if err != nil {
 		return err
 	}
-	if err = u.unpack(src, rec.Archive); err != nil && !full(err) {
+	if err = u.unpack(src, from.archive); err != nil && !full(err) {
 		err = errors.Join(err, u.c.Drop(e))
 	}
 	return err
@@ -103,7 +103,12 @@ func (u *unpacking) fromSource(from Source) error {
 	if err := u.unpack(src, sum); err != nil {
 		return err
 	}
-	u.m.files = append([]file{{name, keyOf(blobs, sum)}}, u.m.files...)
+	u.m.files = append(u.m.files, file{name, keyOf(blobs, sum)})
+	if described, ok := in.(interface{ Manifest() []byte }); ok && u.pin.Manifest.Algorithm().FromBytes(described.Manifest()) == u.pin.Manifest {
+		name := path.Join(u.m.tmp, "manifest")
+		u.m.files = append(u.m.files, file{name, keyOf(blobs, u.pin.Manifest)})
+		return u.c.create(name, described.Manifest())
+	}
 	return nil
 }
 

@@ -19,8 +19,8 @@ type Verdict struct {
 	Dropped bool   `json:"dropped,omitempty"`
 }
 
-// Verify hashes every entry and tells each verdict. A blob must have its own digest; a tree both digests of its record,
-// which proves nothing against who can write to the cache: that is the gate's, at every launch. With repair what is
+// Verify hashes every entry and tells each verdict. A blob must have its own digest; a tree both digests that its
+// manifest names, when that lies in the cache, else those of its record, which finds damage and not malice. With repair what is
 // damaged is dropped.
 func (c *Cache) Verify(ctx context.Context, repair bool, each func(Verdict) error) (damaged int, err error) {
 	if c.root == nil {
@@ -61,9 +61,9 @@ func (c *Cache) check(ctx context.Context, e Info) error {
 	if e.Kind == "blob" {
 		return c.checkBlob(ctx, e)
 	}
-	rec, err := c.record(e.key)
+	want, err := c.described(e.Digest)
 	if gone(err) {
-		return errors.New("no record says what its files should be")
+		return errors.New("neither manifest nor record says what its files should be")
 	}
 	if err != nil {
 		return fmt.Errorf("its record: %w", err)
@@ -82,8 +82,8 @@ func (c *Cache) check(ctx context.Context, e Info) error {
 			return fmt.Errorf("%.200q is no file of a pack", one.Path)
 		}
 	}
-	if l := found.Listing(); l.Tree != rec.Tree || l.Content != rec.Content {
-		return fmt.Errorf("its files have content %s and tree %s, expected %s and %s", l.Content, l.Tree, rec.Content, rec.Tree)
+	if l := found.Listing(); l.Tree != want.tree || l.Content != want.content {
+		return fmt.Errorf("its files have content %s and tree %s, expected %s and %s", l.Content, l.Tree, want.content, want.tree)
 	}
 	return nil
 }
