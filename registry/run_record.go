@@ -33,8 +33,8 @@ type signedRun struct {
 // RecordRun keeps a statement about a run, verbatim. The job must be one that this registry admitted, and what the statement
 // names what its receipt pins. A node records the runs of any job, everybody else those of their own. The statement of a node
 // that one of its keys in use signed is attested, unless it calls itself self-asserted; any other is kept as self-asserted.
-// The same run and state again changes nothing, and of two states the later one counts. What a node's key signed, and what
-// people say of their own jobs, also says how far the job has come (job_state.go).
+// The same run and state again changes nothing, and of two states the later one counts. It also says how far
+// the job has come (jobOfRun).
 // Errors: Denied, Invalid with what is not as the receipt says, NotFound, Conflict.
 func (s *Service) RecordRun(ctx context.Context, p auth.Principal, envelope []byte) (Run, error) {
 	run, err := s.recordRun(ctx, p, envelope)
@@ -253,10 +253,15 @@ func (s *Service) tell(run *Run, state RunState, in signedRun) {
 	run.Started = in.envelope
 }
 
-// jobOfRun lets a run say how far its job has come, where somebody vouches for it: started, it runs; when the last run of it
-// that has started is over, it has ended, well if all of them did. A refused launch says nothing: the platform may try elsewhere.
+// jobOfRun lets a run say how far its job has come: started, it runs; when the last run of it that has started is over, it has
+// ended, well if all of them did. A refused launch says nothing: the platform may try elsewhere. That it runs holds its GPUs, which
+// the sender's own word is enough for; that it ended frees them for another job, so there the word of a key that no user has is
+// asked for.
 func (s *Service) jobOfRun(tx Tx, p auth.Principal, job Job, run Run, keyed bool) error {
-	if job.Status.Ended() || run.State == RunRefused || !keyed && job.Account != p.Account {
+	switch {
+	case job.Status.Ended(), run.State == RunRefused:
+		return nil
+	case run.State == RunEnded && !run.Attested, !keyed && job.Account != p.Account:
 		return nil
 	}
 	state := JobRunning

@@ -178,8 +178,16 @@ func TestRunsThatAreRefused(t *testing.T) {
 	asserted := g.predicate(job)
 	asserted.Node.SelfAsserted = true
 	g.record(aNode, signed(t, asserted, key)).want(t, http.StatusOK).into(t, &got)
-	if got.Attested || g.stateOf(job) != "succeeded" {
+	if got.Attested || g.stateOf(job) != "admitted" {
 		t.Errorf("a statement that calls itself self-asserted: %+v, the job is %s", got, g.stateOf(job))
+	}
+	own := g.submitted("alice", jobSpec(t, dialect.Forge, "own"))
+	said := g.predicate(own)
+	for _, p := range []runrecord.Predicate{begun(said), said} { // it holds her GPUs, and frees none
+		g.record("alice", signed(t, p, strange)).want(t, http.StatusOK)
+		if got := g.stateOf(own); got != "running" {
+			t.Errorf("what alice says of her own job: it is %s", got)
+		}
 	}
 	// One run is of one job and told by one account.
 	again := base
@@ -191,9 +199,9 @@ func TestRunsThatAreRefused(t *testing.T) {
 	if r := g.record("node/other", signed(t, again, strange)); r.status != http.StatusConflict {
 		t.Errorf("a run that another node told: status %d", r.status)
 	}
-	own := g.predicate(other)
-	own.Run = asserted.Run
-	if r := g.record("bob", signed(t, own, strange)); r.status != http.StatusConflict {
+	theirs := g.predicate(other)
+	theirs.Run = asserted.Run
+	if r := g.record("bob", signed(t, theirs, strange)); r.status != http.StatusConflict {
 		t.Errorf("the id of a run of another job: status %d", r.status)
 	}
 }
