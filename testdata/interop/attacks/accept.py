@@ -51,6 +51,8 @@ class Ground:
                 shutil.copy(file, work / name / file.name)
                 if file.name not in LIBRARY and (not args.only or file.stem in args.only):
                     self.scripts.append(work / name / file.name)
+        if args.shared:
+            shutil.copy(args.shared / "tools/attacks/standin.py", work / "own/standin.py")
         shutil.copy(HERE / "prepare.sh", work / "prepare.sh")
         (work / "prepare.sh").chmod(0o755)
         subprocess.run(["chmod", "-R", "a+rX", str(work)], check=True)
@@ -124,7 +126,7 @@ def main():
     ap.add_argument("--rounds", type=int, default=1, help="blind rounds of the attacks that race")
     ap.add_argument("--modes", default="bare,root,uid,user" if os.geteuid() == 0 else "bare,own", help="bare: no agent. root: agent and job are root. uid: the agent is root, job and attacker are another. user: agent, job and attacker are an ordinary user. own: they are who runs this")
     ap.add_argument("--dialects", default="forge,tuneplane")
-    ap.add_argument("--launcher", choices=("real", "stand-in"), default="real")
+    ap.add_argument("--launcher", choices=("real", "stand-in"), default="real", help="stand-in: the one of --shared, which checks nothing")
     ap.add_argument("--only", type=lambda s: s.split(","), default=[])
     ap.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     args = ap.parse_args()

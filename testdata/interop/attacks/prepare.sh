@@ -14,9 +14,9 @@ tuneplane) spec=.tuneplane/jobspec.json recipes=tuneplane_recipes schema=tunepla
 *) echo "prepare: ATTACK_DIALECT is $ATTACK_DIALECT, expected forge or tuneplane" >&2; exit 2 ;;
 esac
 
-# In memory where that is possible: nothing here outlives the script, so nothing need survive a crash.
+# In memory where there is room, a container often has 64 MiB: nothing here outlives the script, so nothing need survive a crash.
 shm=/dev/shm
-[ -w "$shm" ] || shm=${TMPDIR:-/tmp}
+[ -w "$shm" ] && [ "$(df -Pk "$shm" | awk 'END { print $4 }')" -gt 500000 ] || shm=${TMPDIR:-/tmp}
 work=$(mktemp -d "$shm/attack-registry.XXXXXX")
 server=
 finish() {
