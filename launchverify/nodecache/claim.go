@@ -21,7 +21,7 @@ const (
 	patience = 10 * time.Minute
 
 	firstLook = 2 * time.Millisecond
-	lastLook  = 50 * time.Millisecond
+	lastLook  = 80 * time.Millisecond
 	farLook   = 500 * time.Millisecond // at what another node does, by way of a file server
 )
 

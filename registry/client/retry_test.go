@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -89,6 +90,32 @@ func TestRetries(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A request that may be repeated is sent again with its body.
+func TestRepeatable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var bodies []string
+		c, err := New(Options{Server: "http://origin.example", RetryFor: time.Minute, Transport: answers(func(r *http.Request) (*http.Response, error) {
+			b, err := io.ReadAll(r.Body)
+			if err != nil {
+				return nil, err
+			}
+			if bodies = append(bodies, string(b)); len(bodies) < 3 {
+				return answer(r, 503, nil, ""), nil
+			}
+			return answer(r, 200, nil, `{"token":"t","expires_in":60}`), nil
+		})})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.NodeGrant(context.Background(), []byte("envelope")); err != nil {
+			t.Error(err)
+		}
+		if want := []string{"envelope", "envelope", "envelope"}; !slices.Equal(bodies, want) {
+			t.Errorf("sent %q, expected %q", bodies, want)
+		}
+	})
 }
 
 // A server that is always busy is asked a bounded number of times, and the last answer is what the caller sees.
