@@ -36,7 +36,9 @@ sf() { "$SF" "$@" >"$work/out" 2>&1 || { status=$?; cat "$work/out" >&2; return 
 
 unset XDG_CONFIG_HOME GATEHOUSE_CONFIG
 export GATEHOUSE_HOME="$work/home"
-"$SF" serve --data "$work/data" --listen 127.0.0.1:0 --log-level error </dev/null >"$work/log" 2>&1 &
+with= # even a script that is killed takes its registry along
+setpriv --pdeathsig KILL true 2>/dev/null && with="setpriv --pdeathsig KILL"
+$with "$SF" serve --data "$work/data" --listen 127.0.0.1:0 --log-level error </dev/null >"$work/log" 2>&1 &
 server=$!
 until [ -s "$work/data/address" ]; do
 	kill -0 "$server" 2>/dev/null || fail "the registry did not start: $(cat "$work/log")"
