@@ -156,14 +156,18 @@ func (f *following) follow(ctx context.Context, from *os.File) (why string, err 
 }
 
 // giveUpTime is how long a stage has to end by itself when the launch is given up.
-var giveUpTime = 2 * time.Second
+const giveUpTime = 2 * time.Second
 
 // giveUp ends a stage whose launch is given up, unless the command runs by then. What ended the launch may be a signal that the
 // stage has heard too, and the command with it when it was just executed: then the stage has more to say.
 func (f *following) giveUp(executed <-chan struct{}) {
+	after := giveUpTime
+	if f.o.hurry {
+		after = 0
+	}
 	select {
 	case <-executed:
-	case <-time.After(giveUpTime):
+	case <-time.After(after):
 		syscall.Kill(-f.stage.Process.Pid, syscall.SIGKILL)
 	}
 }

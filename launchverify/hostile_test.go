@@ -227,16 +227,12 @@ func TestSlow(t *testing.T) {
 		t.Errorf("another error: %v", err)
 	}
 	readTime = time.Minute
-	allowed := modes(t)
-	defer func(d time.Duration) { prepareTime = d }(prepareTime)
-	defer func(d time.Duration) { giveUpTime = d }(giveUpTime)
-	prepareTime, giveUpTime = 0, 0 // no stage is that fast
-	for _, mode := range allowed {
+	for _, mode := range modes(t) {
 		r := newRig(t, dialect.Forge)
 		r.spec(r.plugin("lab/alpha", true, nil))
 		r.sign()
 		o := r.options()
-		o.modes = []Mode{mode}
+		o.modes, o.hurry = []Mode{mode}, true
 		rec, err := r.launch(o)
 		if _, ran := r.saw(); ran || rec.Started || !slices.Equal(violated(err), []rule.ID{"launch.slow"}) || ExitCode(rec, err) != 3 {
 			t.Errorf("%s: record %+v, %v", mode, rec, err)

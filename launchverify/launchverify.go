@@ -95,6 +95,7 @@ type Options struct {
 	// RequireDenyList refuses the launch when no list that has not expired can be had.
 	RequireDenyList bool
 
+	hurry     bool       // no stage is given time
 	rootBytes int64      // of the root's file system, when it is not to be what the root needs
 	modes     []Mode     // the protections to try, in order; nil: all that the agent's user may hope for
 	without   []Tracking // that is not to be tried

@@ -8,10 +8,10 @@ import (
 
 // A file system may never answer: a FUSE server of the job's user, a file server that is gone. What a launch reads of it is
 // given these times; then it is refused, and the process that still waits is left to end with us.
-var (
-	readTime    = time.Minute      // for the spec, and for the receipt
-	prepareTime = 15 * time.Minute // from the start of the stage to the start of the command
-)
+var readTime = time.Minute // for the spec, and for the receipt
+
+// prepareTime is how long a stage has from its start to the start of the command.
+const prepareTime = 15 * time.Minute
 
 var errSlow = errors.New("what the launch reads did not come in time")
 
@@ -31,8 +31,12 @@ func patiently(f func() error) error {
 }
 
 // patience is ctx, for the time that a stage has until its command starts.
-func patience(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, prepareTime, errSlow)
+func (l *launch) patience(ctx context.Context) (context.Context, context.CancelFunc) {
+	after := prepareTime
+	if l.o.hurry {
+		after = 0
+	}
+	return context.WithTimeoutCause(ctx, after, errSlow)
 }
 
 // slow words the failure of what took too long; other errors pass.

@@ -310,7 +310,7 @@ func (l *launch) attempt(ctx context.Context, p *plan, store *nodecache.Cache) (
 	l.rec.Mode, l.rec.PIDNamespace, l.rec.Root = p.Mode, p.PIDNamespace, p.Root
 	l.rec.RemovedEnv, l.rec.SetEnv = append([]string{}, env.removed...), env.set
 	l.rec.PassedEnv = env.passed
-	ctx, cancel := patience(ctx)
+	ctx, cancel := l.patience(ctx)
 	defer cancel()
 	why, err = l.stage(ctx, p)
 	if err = l.slow(ctx, err); why != "" {
