@@ -13,19 +13,12 @@ type RunTx interface {
 	Run(id string) (Run, error)                                                     // ErrNotFound
 	Runs(RunFilter) ([]Run, error)                                                  // newest first, with Packs, without envelopes
 	JobRuns(job string) (JobRuns, error)                                            // zeroes for a job without runs
-	RunCounts() ([]RunCount, error)                                                 // by state
 	PackUse(pack, version string, silent time.Time, now time.Time) (PackUse, error) // version "" means all; silent is since when what was not heard of is so
 
 	// UnindexedJobs are jobs whose packs were not kept when they were stored, by id; with their receipts and nothing else that
 	// is large.
 	UnindexedJobs(limit int) ([]Job, error)
 	IndexJob(Job) error // keeps its Pins, unless that was done; ErrNotFound
-}
-
-// RunCount is how many runs are in a state.
-type RunCount struct {
-	State RunState
-	Count int64
 }
 
 // JobRuns counts the runs of a job.
@@ -52,5 +45,4 @@ type RevocationTx interface {
 	Revocations(afterSeq int64, limit int) ([]Revocation, error) // in order
 	LastRevocation() (int64, error)                              // the greatest Seq, 0 for none
 	RevocationByTree(tree digest.Digest) (Revocation, error)     // the first one with the tree digest; ErrNotFound
-	RevocationOf(repository, version string) (Revocation, error) // ErrNotFound
 }

@@ -212,7 +212,6 @@ var hotLookups = map[string]func(registry.Tx) error{
 	},
 	"the last revocation":         func(t registry.Tx) error { _, err := t.LastRevocation(); return err },
 	"a revoked tree":              func(t registry.Tx) error { _, err := t.RevocationByTree(numberedDigest(7)); return err },
-	"a revoked version":           func(t registry.Tx) error { _, err := t.RevocationOf("s/12345", "1"); return err },
 	"a blob that may be withheld": func(t registry.Tx) error { _, err := t.HeldBlob("a/x", numberedDigest(7)); return err },
 	"a node":                      func(t registry.Tx) error { _, err := t.Node("n12345"); return err },
 	"a preview":                   func(t registry.Tx) error { _, err := t.Preview("p"); return notThere(err) },

@@ -46,9 +46,3 @@ func (t *tx) RevocationByTree(tree digest.Digest) (registry.Revocation, error) {
 	return one(t, registry.Errorf(registry.NotFound, "no revoked version has the tree digest %s", tree), scanRevocation,
 		`SELECT `+revocationColumns+` FROM revocations WHERE tree = $1 ORDER BY seq LIMIT 1`, tree.String())
 }
-
-// RevocationOf implements registry.RevocationTx.
-func (t *tx) RevocationOf(repository, version string) (registry.Revocation, error) {
-	return one(t, registry.Errorf(registry.NotFound, "version %.130q of %.300q is not revoked", version, repository), scanRevocation,
-		`SELECT `+revocationColumns+` FROM revocations WHERE repository = $1 AND version = $2`, repository, version)
-}

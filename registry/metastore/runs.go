@@ -118,14 +118,6 @@ func (t *tx) JobRuns(job string) (n registry.JobRuns, err error) {
 	return n, err
 }
 
-// RunCounts implements registry.RunTx.
-func (t *tx) RunCounts() ([]registry.RunCount, error) {
-	return all(t, func(r row) (c registry.RunCount, err error) {
-		err = r.Scan(&c.State, &c.Count)
-		return c, err
-	}, `SELECT state, COUNT(*) FROM runs GROUP BY state ORDER BY state`)
-}
-
 // PackUse implements registry.RunTx. A job counts as heard of while its lease runs.
 func (t *tx) PackUse(pack, version string, silent, now time.Time) (u registry.PackUse, err error) {
 	of := func(q *conditions) {

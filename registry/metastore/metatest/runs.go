@@ -68,8 +68,6 @@ func testRuns(t *testing.T, s registry.MetaStore) {
 	}
 	same(t, "runs of a job", counts("j1"), registry.JobRuns{All: 3, Open: 1, Failed: 1})
 	same(t, "runs of a job without any", counts("j2"), registry.JobRuns{})
-	same(t, "runs by state", view(t, s, func(tx registry.Tx) ([]registry.RunCount, error) { return tx.RunCounts() }),
-		[]registry.RunCount{{State: registry.RunEnded, Count: 2}, {State: registry.RunStarted, Count: 1}})
 }
 
 func testRunFilters(t *testing.T, s registry.MetaStore) {
@@ -258,9 +256,7 @@ func testRevocations(t *testing.T, s registry.MetaStore) {
 	same(t, "revocations", list(0, -1), kept)
 	same(t, "a page", list(1, 1), kept[1:])
 	same(t, "by tree", view(t, s, func(tx registry.Tx) (registry.Revocation, error) { return tx.RevocationByTree(versions[0].Tree) }), kept[1])
-	same(t, "of a version", view(t, s, func(tx registry.Tx) (registry.Revocation, error) { return tx.RevocationOf("alice/pack", "2") }), kept[0])
 	missing(t, s, "of another tree", registry.NotFound, func(tx registry.Tx) (registry.Revocation, error) { return tx.RevocationByTree(sum("x")) })
-	missing(t, s, "of another version", registry.NotFound, func(tx registry.Tx) (registry.Revocation, error) { return tx.RevocationOf("alice/pack", "3") })
 
 	want := versions[0]
 	want.Enabled, want.Reason, want.RevokedAt = false, "reason é", at(11)
