@@ -42,18 +42,24 @@ func (c *Cache) claim(ctx context.Context, key string, there func() bool) (*clai
 		if there() {
 			return nil, nil
 		}
-		cl, err := c.stake(name)
-		if !errors.Is(err, fs.ErrExist) || time.Since(began) > patience {
-			return cl, nil
+		if time.Since(began) > patience {
+			return nil, nil
 		}
-		text, _ := c.readFile(name, maxSmall) // what can't be read is silent
+		text, err := c.readFile(name, maxSmall) // what can't be read is silent
+		if gone(err) {
+			if cl, err := c.stake(name); !errors.Is(err, fs.ErrExist) {
+				return cl, nil
+			}
+		}
 		if !bytes.Equal(text, last) {
 			last, since = text, time.Now()
 		}
 		o, known := claimant(text)
 		near := known && o.node == c.me.node
 		if near && o.dead() || time.Since(since) >= c.silence {
-			c.lift(name, text)
+			if !c.lift(name, text) {
+				return nil, nil
+			}
 			continue
 		}
 		if known && !near {
@@ -130,17 +136,15 @@ func (cl *claim) end() {
 	}
 }
 
-// lift takes away a claim whose owner is dead or silent. One that came in between is put back.
-func (c *Cache) lift(name string, text []byte) {
+// lift takes away a claim whose owner is dead or silent, and reports whether it could. One that came in between is put back.
+func (c *Cache) lift(name string, text []byte) bool {
 	away := path.Join("claims", "."+c.ownName())
 	if err := c.root.Rename(name, away); err != nil {
-		if !gone(err) {
-			_ = c.remove(name) // what can't be renamed is no claim
-		}
-		return
+		return gone(err)
 	}
 	if got, _ := c.readFile(away, maxSmall); !bytes.Equal(got, text) {
 		_ = c.root.Link(away, name) // another claim in its place is as good
 	}
 	_ = c.remove(away)
+	return true
 }
