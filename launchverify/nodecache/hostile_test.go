@@ -174,7 +174,7 @@ func TestManyNames(t *testing.T) {
 	s := &shelf{}
 	pin := s.publish(t, "lab/alpha", small)
 	dir := t.TempDir()
-	const n = 3000
+	const n = 1500
 	for _, sub := range []string{"tmp", "holds", "trees"} {
 		if err := os.MkdirAll(filepath.Join(dir, sub), 0o755); err != nil {
 			t.Fatal(err)
