@@ -34,6 +34,7 @@ const (
 	statParent         = 1
 	statGroup          = 2
 	statSession        = 3
+	statTerminal       = 4  // 0 without one
 	statChildrenFaults = 8  // minor page faults of children that were waited for
 	statStart          = 19 // in clock ticks since the machine started
 )

@@ -53,6 +53,11 @@ func (s *supervisor) fork(umask int) (int, error) {
 	if err := renounce(p.User.Other); err != nil {
 		return 0, err
 	}
+	if p.User.Other && atTerminal() {
+		if err := forbidTyping(); err != nil {
+			return 0, err
+		}
+	}
 	path, err := lookPath(p.Command[0], p.Env)
 	if err != nil {
 		return 0, err
