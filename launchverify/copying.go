@@ -25,7 +25,7 @@ const (
 	// From largeFile on a file gets its size before its bytes, so that the file system can lay it out in large pages, and its
 	// bytes are written out of a view of the cache's file, a window at a time.
 	largeFile = 1 << 20
-	window    = 8 << 20
+	window    = 4 << 20
 )
 
 // writeTo copies the files below root. Nothing may stand there yet. Files are 0444 or 0555, folders 0755 until they
@@ -158,22 +158,30 @@ func (c *copier) fill(out *os.File, f sourceFile) (err error) {
 
 // written writes a file's bytes straight out of the system's own pages, as far as that goes: where a file can't be viewed
 // so, or has become shorter, the rest is left to be read. This process never touches the view, so that whoever
-// shortens the file harms nobody.
+// shortens the file harms nobody. The next view is made, and the last one given up, while one is written.
 func written(in io.ReadCloser, out *os.File, size int64) (done int64, err error) {
 	file, ok := in.(*os.File)
 	if !ok {
 		return 0, nil
 	}
-	for done < size && err == nil {
-		view, failed := syscall.Mmap(int(file.Fd()), done, int(min(window, size-done)), syscall.PROT_READ, syscall.MAP_SHARED|mapNow)
-		if failed != nil {
-			break
+	views, spent := make(chan []byte, 1), make(chan []byte, 1)
+	go viewAll(file, size, views)
+	var unmapping sync.WaitGroup
+	unmapping.Go(func() {
+		for v := range spent {
+			syscall.Munmap(v)
 		}
-		var n int
-		n, err = out.Write(view)
-		done += int64(n)
-		syscall.Munmap(view)
+	})
+	for v := range views {
+		if err == nil {
+			var n int
+			n, err = out.Write(v)
+			done += int64(n)
+		}
+		spent <- v
 	}
+	close(spent)
+	unmapping.Wait()
 	if err != nil && !errors.Is(err, syscall.EFAULT) {
 		return done, err
 	}
@@ -183,6 +191,18 @@ func written(in io.ReadCloser, out *os.File, size int64) (done int64, err error)
 		return done, err
 	}
 	return file.Seek(min(done, info.Size()), io.SeekStart)
+}
+
+// viewAll gives a file's bytes a window at a time, up to the first that can't be viewed.
+func viewAll(file *os.File, size int64, views chan<- []byte) {
+	defer close(views)
+	for from := int64(0); from < size; from += window {
+		view, err := syscall.Mmap(int(file.Fd()), from, int(min(window, size-from)), syscall.PROT_READ, syscall.MAP_SHARED|mapNow)
+		if err != nil {
+			return
+		}
+		views <- view
+	}
 }
 
 // folders opens files below a root one after another. Those of one folder cost one walk to it: os.Root opens every element of

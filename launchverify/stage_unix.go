@@ -222,6 +222,7 @@ func (s *stage) enter(sources []*source) (privateRoot, error) {
 
 // build writes the sources into the root, seals it, and shows the job what it may see of its directory.
 func (s *stage) build(private privateRoot, sources []*source) error {
+	go rule.Version() // gate 3 will name it, and while one goroutine copies another processor is free
 	root, err := os.OpenRoot(s.plan.Root)
 	if err != nil {
 		return err
