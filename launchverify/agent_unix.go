@@ -192,7 +192,10 @@ func (f *following) outcome(ctx context.Context, last report, failed error) (why
 		return "", nil
 	case ctx.Err() != nil && !f.rec.Started:
 		return "", ctx.Err()
-	case f.rec.Started:
+	case f.rec.Started || last.Starting:
+		if !f.rec.Started { // it may have run, and that is what must not be missed
+			f.rec.Started, f.rec.StartedAt = true, time.Now().UTC()
+		}
 		f.rec.EndedAt = time.Now().UTC()
 		return "", fmt.Errorf("the stage was killed, and the job with it: %w", cmp.Or(failed, errors.New("it said nothing")))
 	}

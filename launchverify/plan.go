@@ -138,6 +138,8 @@ type report struct {
 	Decision *rule.Decision `json:",omitempty"`
 	// Interrupted: a signal that asks the job to end came before the command was started.
 	Interrupted bool `json:",omitempty"`
+	// Starting: the command is executed next. When nothing else comes it may have been.
+	Starting bool `json:",omitempty"`
 	// Exec is how executing the command went.
 	Exec *execution `json:",omitempty"`
 	// Stopped is the signal that stopped the command. It goes on with a resumption, or when somebody else wants it to.

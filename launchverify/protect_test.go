@@ -321,7 +321,7 @@ func TestAsOrdinaryUser(t *testing.T) {
 	if err := os.Chown(tmp, asNobody, asNobody); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(program, "-test.run", "^(TestCases|TestWhatTheCommandSees|TestForeignDescriptorPasses|TestCommandEnds|TestSignals|TestNothingOutlives|TestAgentKilled)$", "-test.v")
+	cmd := exec.Command(program, "-test.run", "^(TestCases|TestWhatTheCommandSees|TestForeignDescriptorPasses|TestCommandEnds|TestSignals|TestNothingOutlives|TestAgentKilled|TestKilledTogether|TestAttackOnTheNextPlugin)$", "-test.v")
 	cmd.Dir = dir
 	cmd.Env = []string{noWait, "PATH=" + os.Getenv("PATH"), "HOME=" + tmp, "TMPDIR=" + tmp}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: asNobody, Gid: asNobody}}

@@ -71,6 +71,7 @@ func supervise(st *stage, agent <-chan struct{}, umask int) (exit, error) {
 	if err := adopt(); err != nil {
 		return exit{}, err
 	}
+	s.tell(report{Starting: true})
 	pid, err := s.start(umask)
 	if err != nil {
 		s.tell(report{Exec: failedExecution(err)})
