@@ -52,7 +52,7 @@ func (l *launch) revoked(ctx context.Context, store *nodecache.Cache) error {
 	l.rec.DenyList = known.told()
 	var found rule.Report
 	for _, pin := range slices.Concat(l.rcp.Plugins, l.rcp.Recipes) {
-		for _, list := range known.lists() {
+		for _, list := range known.denying() {
 			if entry, denied := list.Denies(pin); denied {
 				found.Add(rule.Violation{Rule: "launch.revoked", Message: oneLine(fmt.Sprintf("%s: %s was revoked at %s: %s (deny list %d)",
 					pin, entry, entry.At.UTC().Format(time.RFC3339), entry.Reason, list.Number))})
@@ -75,7 +75,9 @@ type denyLists struct {
 	store  *nodecache.Cache
 
 	kept    *denylist.List // the cache's copy
+	copied  []byte         // its envelope
 	tag     string         // of the copy, when it has not expired
+	lost    *denylist.List // one that was believed before the copy, and revokes what the copy does not
 	fetched *denylist.List // the registry's
 	current bool           // the registry has no other list than the copy
 	problem *denyListProblem
@@ -84,7 +86,11 @@ type denyLists struct {
 // learn reads the cache's copy and asks the registry whether there is another list: what was revoked a moment ago counts. It
 // fails only when ctx is over.
 func (k *denyLists) learn(ctx context.Context) error {
-	k.kept, k.problem = k.copy()
+	k.kept, k.copied, k.problem = k.copy(k.name())
+	if k.kept != nil && k.problem == nil {
+		k.tag = denylist.Tag(k.copied)
+	}
+	k.lost, _, _ = k.copy(k.lostName())
 	if k.launch.o.DenyList == nil {
 		if k.problem == nil && k.kept == nil {
 			k.problem = &denyListProblem{"launch.denylist.missing", "the node has no deny list and knows no registry to ask"}
@@ -106,20 +112,17 @@ func (k *denyLists) learn(ctx context.Context) error {
 	return nil
 }
 
-// copy is the list in the cache; nil when there is none to be believed. A copy that has expired comes with a problem.
-func (k *denyLists) copy() (*denylist.List, *denyListProblem) {
-	envelope, err := k.store.Document(k.name())
+// copy is a list in the cache; nil when there is none to be believed. A copy that has expired comes with a problem.
+func (k *denyLists) copy(name string) (*denylist.List, []byte, *denyListProblem) {
+	envelope, err := k.store.Document(name)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
+		return nil, nil, nil
 	}
 	if err != nil {
-		return nil, problemOf(err)
+		return nil, nil, problemOf(err)
 	}
 	list, problem := k.verify(envelope)
-	if problem == nil {
-		k.tag = denylist.Tag(envelope)
-	}
-	return list, problem
+	return list, envelope, problem
 }
 
 func (k *denyLists) verify(envelope []byte) (*denylist.List, *denyListProblem) {
@@ -130,24 +133,48 @@ func (k *denyLists) verify(envelope []byte) (*denylist.List, *denyListProblem) {
 	return list, nil
 }
 
-// take believes a list that the registry sent, unless the node has seen a later one.
+// take believes a list that the registry sent, unless the node has seen a later one. What it revokes counts in any case.
 func (k *denyLists) take(envelope []byte) *denyListProblem {
 	list, problem := k.verify(envelope)
 	if list == nil {
 		return problem
 	}
+	k.fetched = list
 	if k.kept != nil && list.Number < k.kept.Number {
 		return &denyListProblem{"launch.denylist.older", fmt.Sprintf("the registry sent deny list %d, and this node has seen list %d", list.Number, k.kept.Number)}
 	}
-	k.fetched = list
+	if lost := k.keepLost(list); lost != nil {
+		return lost
+	}
 	if err := k.store.SetDocument(k.name(), envelope); err != nil && problem == nil {
 		return problemOf(fmt.Errorf("keep the deny list: %w", err))
 	}
 	return problem
 }
 
-// name is what the cache calls this registry's list.
+// keepLost keeps what the copy revokes and the list that takes its place does not: a registry that was restored from an older
+// backup reaches the number of the copy again with other revocations. There is room for one list that is remembered so; where
+// another would have to be forgotten for it, the copy stays the latest that the node believes.
+func (k *denyLists) keepLost(list *denylist.List) *denyListProblem {
+	if k.kept == nil || list.Holds(k.kept) {
+		return nil
+	}
+	if k.lost != nil && !list.Holds(k.lost) && !k.kept.Holds(k.lost) {
+		return &denyListProblem{"launch.denylist.older", fmt.Sprintf("deny list %d of the registry revokes neither all that list %d revoked nor what list %d did", list.Number, k.kept.Number, k.lost.Number)}
+	}
+	if err := k.store.SetDocument(k.lostName(), k.copied); err != nil {
+		return problemOf(fmt.Errorf("keep deny list %d: %w", k.kept.Number, err))
+	}
+	k.lost = k.kept
+	return nil
+}
+
+// name is what the cache calls this registry's list, lostName one that revokes what that does not.
 func (k *denyLists) name() string { return "denylist-" + shortID(k.launch.rcp.Audience) + ".json" }
+
+func (k *denyLists) lostName() string {
+	return "denylist-" + shortID(k.launch.rcp.Audience) + "-lost.json"
+}
 
 // ask brings the registry's envelope, within denyListTime whatever the source does.
 func (k *denyLists) ask(ctx context.Context) ([]byte, *denyListProblem) {
@@ -204,14 +231,14 @@ func (k *denyLists) silentSince() (time.Time, bool) {
 // shortID makes a file name of any text.
 func shortID(text string) string { return digest.FromBytes([]byte(text)).Hex()[:32] }
 
-// lists are all lists that are to be believed, expired or not.
-func (k *denyLists) lists() []*denylist.List {
-	return slices.DeleteFunc([]*denylist.List{k.fetched, k.kept}, func(l *denylist.List) bool { return l == nil })
+// denying are all lists that deny, expired or not.
+func (k *denyLists) denying() []*denylist.List {
+	return slices.DeleteFunc([]*denylist.List{k.fetched, k.kept, k.lost}, func(l *denylist.List) bool { return l == nil })
 }
 
 // fresh reports whether a list that has not expired was looked at.
 func (k *denyLists) fresh() bool {
-	return slices.ContainsFunc(k.lists(), func(l *denylist.List) bool { return k.launch.o.Now.Before(l.Expires) }) && !k.older()
+	return slices.ContainsFunc([]*denylist.List{k.fetched, k.kept}, func(l *denylist.List) bool { return l != nil && k.launch.o.Now.Before(l.Expires) }) && !k.older()
 }
 
 func (k *denyLists) older() bool {
@@ -235,7 +262,7 @@ func (k *denyLists) told() *runrecord.DenyList {
 		list   *denylist.List
 		source string
 	}{{k.kept, kept}, {k.fetched, runrecord.SourceRegistry}} {
-		if known.list != nil {
+		if known.list != nil && (known.list == k.kept || !k.older()) {
 			d.Number, d.IssuedAt, d.Expires, d.Source = known.list.Number, known.list.IssuedAt.UTC(), known.list.Expires.UTC(), known.source
 		}
 	}

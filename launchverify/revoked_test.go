@@ -249,6 +249,43 @@ func TestDenyListIsKept(t *testing.T) {
 	want("silent a moment ago, where it is required", launch(now.Add(time.Minute)), 8, 5, 7, runrecord.SourceRegistry)
 }
 
+// A registry that was restored from an older backup reaches the number of a list again with other revocations. What was revoked
+// once stays so, and what it revokes now counts although its number is an old one.
+func TestDenyListOfARestoredRegistry(t *testing.T) {
+	now := time.Now()
+	other := func(id string) denylist.Entry {
+		return denylist.Entry{ID: id, Version: "1", Content: digest.FromBytes([]byte(id)), Reason: "why", At: now}
+	}
+	r, pin, s, o := revocable(t)
+	refused := func(what string, number uint64) {
+		t.Helper()
+		rec, err := r.launch(o)
+		if !slices.Equal(violated(err), []rule.ID{"launch.revoked"}) || rec.Started || rec.DenyList == nil || rec.DenyList.Number != number {
+			t.Errorf("%s: %v, the record says %+v", what, err, rec.DenyList)
+		}
+	}
+	s.sends(6, now, revocation(pin))
+	refused("revoked", 6)
+	s.sends(6, now, other("lab/x"))
+	refused("the same number without it", 6)
+	refused("once more", 6)
+	s.fails()
+	refused("and the registry is away", 6)
+	s.sends(9, now, other("lab/y"))
+	refused("a second one that lacks what the first restored registry revoked", 6)
+	s.sends(9, now, other("lab/x"), other("lab/y"))
+	refused("a later number", 9)
+	s.sends(10, now, other("lab/x"), other("lab/y"), revocation(pin))
+	refused("revoked anew", 10)
+	o.CacheDir = t.TempDir()
+	s.sends(20, now)
+	if _, err := r.launch(o); err != nil {
+		t.Fatal(err)
+	}
+	s.sends(3, now, revocation(pin))
+	refused("an older list revokes it", 20)
+}
+
 // A copy that somebody planted in the cache is not believed, and does no harm.
 func TestPlantedDenyList(t *testing.T) {
 	now := time.Now()

@@ -6,6 +6,7 @@ package denylist
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -66,6 +67,16 @@ func (l *List) Denies(pin receipt.Pin) (Entry, bool) {
 		}
 	}
 	return Entry{}, false
+}
+
+// Holds reports whether a list revokes every version that the other one does.
+func (l *List) Holds(other *List) bool {
+	type version struct{ id, version string }
+	mine := make(map[version]bool, len(l.Revoked))
+	for _, e := range l.Revoked {
+		mine[version{e.ID, e.Version}] = true
+	}
+	return !slices.ContainsFunc(other.Revoked, func(e Entry) bool { return !mine[version{e.ID, e.Version}] })
 }
 
 // Tag names an envelope by its bytes: the entity tag, without quotes, under which a registry serves it.

@@ -156,6 +156,18 @@ func TestDenies(t *testing.T) {
 	}
 }
 
+func TestHolds(t *testing.T) {
+	all, none, one, other := sample(), List{}, List{Revoked: sample().Revoked[:1]}, List{Revoked: []Entry{{ID: "lab/alpha", Version: "1.0.1"}}}
+	for _, c := range []struct {
+		l, other *List
+		want     bool
+	}{{&all, &all, true}, {&all, &one, true}, {&one, &all, false}, {&all, &none, true}, {&none, &one, false}, {&all, &other, false}} {
+		if got := c.l.Holds(c.other); got != c.want {
+			t.Errorf("%v holds %v: %v, expected %v", c.l.Revoked, c.other.Revoked, got, c.want)
+		}
+	}
+}
+
 // A list of the greatest size fits its envelope.
 func TestGreatestList(t *testing.T) {
 	list := sample()
