@@ -37,3 +37,13 @@ func (s *stage) roomError(err error) error {
 	}
 	return refusal("launch.room", s.subject(), "the job's root at %q needs %d bytes, and %s: %v", s.plan.Root, s.need, limited, err)
 }
+
+// exhausted reports whether the node had too little of something just then, which says nothing about what was read.
+func exhausted(err error) bool {
+	for _, lack := range []error{unix.EMFILE, unix.ENFILE, unix.ENOMEM, unix.EAGAIN} {
+		if errors.Is(err, lack) {
+			return true
+		}
+	}
+	return false
+}

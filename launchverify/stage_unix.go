@@ -342,6 +342,9 @@ func (s *stage) specFolder(who identity) (spec *source, err error) {
 // cached adds a pack of the node's cache. An entry that can't be taken is damaged; the agent fetches it again.
 func (s *stage) cached(p pinned, into string, sources *[]*source) error {
 	src, err := cachedSource(p.Tree, into)
+	if exhausted(err) {
+		return fmt.Errorf("%s: read the node's cache: %w", p.Pin, err)
+	}
 	if err != nil {
 		return refusal("launch.digest.copy", s.subject(), "%s: the node's cache is damaged: %v", p.Pin, err)
 	}
