@@ -88,7 +88,7 @@ func newReporter(a app, n *nodestate.State) (*reporter, error) {
 		return nil, err
 	}
 	r := &reporter{app: a, node: n, as: as, spool: spool, stop: func() {}}
-	r.who = launchverify.Witness{Run: hex.EncodeToString(id), Agent: Version, Node: runrecord.Node{Name: n.Name, SelfAsserted: n.SelfAsserted}}
+	r.who = launchverify.Witness{Run: hex.EncodeToString(id), Agent: Version, Node: runrecord.Node{Name: n.Name, SelfAsserted: n.SelfAsserted}, Keys: n.Folder()}
 	return r, nil
 }
 

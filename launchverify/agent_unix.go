@@ -130,7 +130,7 @@ func (f *following) follow(ctx context.Context, from *os.File) (why string, err 
 	readErr := reports(from, func(m report) {
 		switch {
 		case m.Prepared != nil:
-			f.rec.Binds = m.Prepared.Binds
+			f.rec.Binds, f.rec.Hidden = m.Prepared.Binds, m.Prepared.Hidden
 			f.rec.Recipes = append(slices.Clone(f.rcp.Recipes), m.Prepared.Recipes...)
 		case m.Decision != nil:
 			f.rec.Decision = m.Decision

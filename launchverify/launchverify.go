@@ -70,6 +70,10 @@ type Options struct {
 	// one: then the job directory is read, and the command runs, with the rights of that user alone.
 	User *User
 
+	// Hidden are folders that the job finds empty where it has mounts of its own, although its user could read them: a job
+	// that runs as root reads whatever root keeps.
+	Hidden []string
+
 	CoreVersion string // of the client that the command runs; "" takes the spec's provenance.core_version
 	// CacheDir is the node's cache; only the agent's own user may write to it.
 	CacheDir string

@@ -34,6 +34,7 @@ type plan struct {
 	Plugins []pinned
 	Recipes []pinned
 	Binds   []string
+	Hidden  []string
 
 	RootBytes  int64 // of the root's file system; 0 is what it needs
 	Probe      bool  // nothing is launched: the mode is tried
@@ -71,13 +72,14 @@ type wirePlan struct {
 	Root, JobDir []byte
 	Trees        [][]byte // of Plugins, then of Recipes
 	Binds        [][]byte
+	Hidden       [][]byte
 	Command, Env [][]byte
 }
 
 func (p *plan) send(w io.Writer) error {
 	wire := wirePlan{
 		Plan: *p, Root: []byte(p.Root), JobDir: []byte(p.JobDir),
-		Binds: rawTexts(p.Binds), Command: rawTexts(p.Command), Env: rawTexts(p.Env),
+		Binds: rawTexts(p.Binds), Hidden: rawTexts(p.Hidden), Command: rawTexts(p.Command), Env: rawTexts(p.Env),
 	}
 	for _, one := range slices.Concat(p.Plugins, p.Recipes) {
 		wire.Trees = append(wire.Trees, []byte(one.Tree))
@@ -102,7 +104,8 @@ func receivePlan(dec *json.Decoder) (plan, error) {
 		p.Recipes[i].Tree = string(wire.Trees[len(p.Plugins)+i])
 	}
 	p.Root, p.JobDir = string(wire.Root), string(wire.JobDir)
-	p.Binds, p.Command, p.Env = goTexts(wire.Binds), goTexts(wire.Command), goTexts(wire.Env)
+	p.Binds, p.Hidden = goTexts(wire.Binds), goTexts(wire.Hidden)
+	p.Command, p.Env = goTexts(wire.Command), goTexts(wire.Env)
 	return p, nil
 }
 
@@ -152,6 +155,7 @@ type report struct {
 
 type prepared struct {
 	Binds   []string
+	Hidden  []string
 	Recipes []receipt.Pin // recipe packs that no receipt pins, as the job directory has them
 }
 

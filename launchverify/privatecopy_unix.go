@@ -26,6 +26,9 @@ func (c copyRoot) seal() error { return chmodFolders(c.path, 0o555) }
 
 func (c copyRoot) attach() error { return nil }
 
+// hides is nothing: the job sees what its user sees.
+func (c copyRoot) hides() []string { return nil }
+
 func (c copyRoot) remove() error { return removeTree(c.path) }
 
 // removeTree removes a tree whose folders may be sealed. One that is not there is no error.

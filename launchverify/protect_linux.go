@@ -105,8 +105,9 @@ func unavailable(err error) bool {
 
 // mountRoot is the private root of the modes with a mount namespace.
 type mountRoot struct {
-	path  string
-	binds []bind
+	path   string
+	binds  []bind
+	hidden []string
 }
 
 // bind is a folder or file of the job directory, held open until it is mounted.
@@ -134,8 +135,27 @@ func protect(p *plan, size int64) (privateRoot, error) {
 	if err != nil {
 		return nil, fmt.Errorf("mount a tmpfs at %q: %w", p.Root, err)
 	}
-	return &mountRoot{path: p.Root}, nil
+	m := &mountRoot{path: p.Root}
+	return m, m.hide(p.Hidden)
 }
+
+// hide mounts an empty folder, which nobody can write to, over each of the folders that are there. The job has no right to
+// take it away.
+func (m *mountRoot) hide(folders []string) error {
+	for _, folder := range folders {
+		err := unix.Mount("gatehouse", folder, "tmpfs", rootFlags|unix.MS_RDONLY|unix.MS_NOEXEC, "mode=0,size=4096")
+		if errors.Is(err, unix.ENOENT) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("hide %q from the job: %w", folder, err)
+		}
+		m.hidden = append(m.hidden, folder)
+	}
+	return nil
+}
+
+func (m *mountRoot) hides() []string { return m.hidden }
 
 const (
 	rootFlags = unix.MS_NOSUID | unix.MS_NODEV

@@ -88,6 +88,7 @@ type Record struct {
 	Package digest.Digest `json:"package,omitzero"`
 
 	Binds      []string `json:"binds"`      // names of the job directory that the job saw
+	Hidden     []string `json:"hidden,omitempty"` // folders that the job found empty
 	RemovedEnv []string `json:"removedEnv"` // names of variables that were not passed on
 	SetEnv     []string `json:"setEnv"`     // variables that were set, NAME=VALUE
 	// PassedEnv names variables that steer what is loaded, and were there and passed on all the same.

@@ -211,7 +211,7 @@ func (l *launch) plan(binds []string) *plan {
 	return &plan{
 		User: identityPlan{l.who.User, l.who.other}, JobDir: l.job.dir, Dialect: l.job.dialect, Spec: l.job.bytes,
 		Recipe: l.job.spec.Recipe.Name, Exp: l.job.spec.Source.Exp, Receipt: l.rcp, Core: l.o.CoreVersion, Softened: softened(l.o.Policy),
-		Binds: binds, CheckOnly: l.o.CheckOnly, Command: l.o.Command, Grace: l.o.Grace,
+		Binds: binds, Hidden: l.o.Hidden, CheckOnly: l.o.CheckOnly, Command: l.o.Command, Grace: l.o.Grace,
 		RootBytes: l.o.rootBytes,
 	}
 }

@@ -124,6 +124,8 @@ type privateRoot interface {
 	placeOutputs(root *os.Root, at, outputs string) error
 	// showOutputs makes that folder with the job's rights and shows it there; the root was sealed before.
 	showOutputs(p *plan, at, outputs string) error
+	// hides lists the folders of the plan that the job finds empty.
+	hides() []string
 	// remove takes away what would outlive the stage.
 	remove() error
 }
@@ -248,7 +250,7 @@ func (s *stage) build(private privateRoot, sources []*source) error {
 	if err := private.seal(); err != nil {
 		return err
 	}
-	s.tell(report{Prepared: &prepared{Binds: seen, Recipes: s.recipes}})
+	s.tell(report{Prepared: &prepared{Binds: seen, Hidden: private.hides(), Recipes: s.recipes}})
 	return private.attach()
 }
 

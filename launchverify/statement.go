@@ -2,6 +2,7 @@ package launchverify
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -16,6 +17,9 @@ type Witness struct {
 	Run   string         // runrecord.Predicate.Run
 	Agent string         // the agent's version
 	Node  runrecord.Node // without its key, which runrecord.Sign fills in
+	// Keys is the folder of that key. What is told of a job that runs as root, and had this folder before it, is
+	// self-asserted.
+	Keys string
 }
 
 // StartedStatement is what a node says of a run whose command was executed: of the record that Options.Started is given.
@@ -27,9 +31,10 @@ func StartedStatement(r Record, w Witness) runrecord.Statement {
 
 // EndedStatement is what a node says of a run that is over, of what Run returned: that it ended, or that nothing was started.
 // code is the agent's exit code, now the present. There is nothing to say of a launch that only checked and found nothing
-// wrong, nor of one whose options could not be followed.
+// wrong, nor of one whose options could not be followed, nor of one that no receipt held for: it is a run of no registry's job, so
+// none would take it.
 func EndedStatement(r Record, err error, code int, now time.Time, w Witness) (s runrecord.Statement, ok bool) {
-	if _, usage := errors.AsType[*UsageError](err); usage || err == nil && !r.Started {
+	if _, usage := errors.AsType[*UsageError](err); usage || r.Job == "" || err == nil && !r.Started {
 		return s, false
 	}
 	p := predicate(r, w)
@@ -66,6 +71,9 @@ func predicate(r Record, w Witness) runrecord.Predicate {
 		Protection: runrecord.Protection{Mode: string(r.Mode), PIDNamespace: r.PIDNamespace, Tracking: string(r.Tracking), Unavailable: map[string]string{}},
 		Decision:   findings(r.Decision), DenyList: r.DenyList, RemovedEnv: names(r.RemovedEnv), SetEnv: names(r.SetEnv),
 		User: runrecord.User{UID: r.User.UID, GID: r.User.GID},
+	}
+	if r.User.UID == 0 && r.Started && !slices.Contains(r.Hidden, w.Keys) {
+		p.Node.SelfAsserted = true
 	}
 	p.Command, p.CommandCut = commandLine(r.Command)
 	if r.Job != "" { // the receipt holds
