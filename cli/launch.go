@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -14,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gatehouse-registry/gatehouse/admission/rule"
-	"github.com/gatehouse-registry/gatehouse/internal/durable"
 	"github.com/gatehouse-registry/gatehouse/launchverify"
 )
 
@@ -100,12 +98,15 @@ func (a app) runLaunch(ctx context.Context, f launchFlags, command []string) err
 	if err != nil {
 		return err
 	}
+	if err := recordFile(f.record).check(); err != nil {
+		return err
+	}
 	tell := a.reporter(f.recordFlags)
 	if err := a.denyList(f.denyListFlags, tell, &o); err != nil {
 		return err
 	}
 	if tell != nil {
-		o.Started, o.Hidden = tell.started, []string{tell.node.Folder()}
+		o.Started = tell.started
 	}
 	ctx, stop := throughHangups(ctx)
 	defer stop()
@@ -115,8 +116,8 @@ func (a app) runLaunch(ctx context.Context, f launchFlags, command []string) err
 		record.RemovedEnv = append(record.RemovedEnv, tokenVariable)
 	}
 	if f.record != "" {
-		if saveErr := saveRecord(f.record, record); saveErr != nil {
-			fmt.Fprintln(a.env.Err, "sf launch: the record was not written:", saveErr)
+		if err := recordFile(f.record).save(record); err != nil {
+			a.warn("the record was not written", err)
 		}
 	}
 	code := launchverify.ExitCode(record, err)
@@ -167,14 +168,6 @@ func (a app) launchOptions(f launchFlags, command []string) (launchverify.Option
 	}
 	err = a.receipts(f.receiptFlags, &o)
 	return o, err
-}
-
-func saveRecord(path string, record launchverify.Record) error {
-	text, err := json.MarshalIndent(record, "", "  ")
-	if err != nil {
-		return err
-	}
-	return durable.Replace(path, append(text, '\n'), 0o644)
 }
 
 // warnOfProtection says when a launch had less protection than the agent hoped for.

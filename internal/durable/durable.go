@@ -4,6 +4,7 @@
 package durable
 
 import (
+	"crypto/rand"
 	"errors"
 	"io/fs"
 	"os"
@@ -37,6 +38,28 @@ func write(path string, content []byte, mode fs.FileMode, place func(from, to st
 		return err
 	}
 	return SyncFolder(dir)
+}
+
+// ReplaceIn is Replace for a name in a folder that is open, whatever the folder's own name leads to by now.
+func ReplaceIn(dir *os.Root, name string, content []byte, mode fs.FileMode) error {
+	temp := "." + name + "." + rand.Text()
+	f, err := dir.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	defer dir.Remove(temp) // gone already after a rename
+	_, err = f.Write(content)
+	if err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err := dir.Rename(temp, name); err != nil {
+		return err
+	}
+	folder, err := dir.Open(".")
+	if err != nil {
+		return err
+	}
+	return errors.Join(folder.Sync(), folder.Close())
 }
 
 // SyncFolder makes the names in a folder as durable as the files behind them.

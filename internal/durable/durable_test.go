@@ -31,6 +31,34 @@ func TestReplaceAndCreate(t *testing.T) {
 	}
 }
 
+func TestReplaceIn(t *testing.T) {
+	dir := t.TempDir()
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	path := filepath.Join(dir, "f")
+	for _, text := range []string{"one", "two"} {
+		if err := ReplaceIn(root, "f", []byte(text), 0o640); err != nil {
+			t.Fatal(err)
+		}
+		check(t, path, text, 0o640)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "folder"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"folder", "absent/f", "../f"} {
+		if err := ReplaceIn(root, name, nil, 0o600); err == nil {
+			t.Errorf("%s was written", name)
+		}
+	}
+	left, err := os.ReadDir(dir)
+	if err != nil || len(left) != 2 {
+		t.Errorf("the folder holds %v (%v), want the file and the folder", left, err)
+	}
+}
+
 func check(t *testing.T, path, content string, mode fs.FileMode) {
 	t.Helper()
 	got, err := os.ReadFile(path)
