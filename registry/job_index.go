@@ -5,7 +5,8 @@ import (
 )
 
 // Which packs an admitted job pins is written in the transaction that stores it, so that the queued and running jobs of a version
-// are found without reading every receipt. Jobs that an older program stored are read once, at the start of a newer one.
+// are found without reading every receipt. Jobs that an older program stored are read once: at the start of a newer one, and
+// before it counts, since replicas of the older one may run beside it.
 
 // indexBatch is how many of such jobs one transaction takes up.
 const indexBatch = 200

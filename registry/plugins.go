@@ -224,6 +224,9 @@ func (s *Service) setEnabled(ctx context.Context, p auth.Principal, owner, packN
 			return 0, use, Errorf(Invalid, "reason: %w", err)
 		}
 	}
+	if err := s.indexJobs(ctx); err != nil { // those that a replica of an older program stored since we started
+		return 0, use, err
+	}
 	action := "pack.disable"
 	if enabled {
 		action = "pack.enable"

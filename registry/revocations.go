@@ -38,6 +38,9 @@ func (s *Service) RevokeVersion(ctx context.Context, p auth.Principal, owner, pa
 	if version == "" {
 		return Revoked{}, Errorf(Invalid, "version: a revocation names one version")
 	}
+	if err := s.indexJobs(ctx); err != nil { // those that a replica of an older program stored since we started
+		return Revoked{}, err
+	}
 	var out Revoked
 	err := s.meta.Update(ctx, func(tx Tx) error {
 		versions, err := packVersions(tx, owner, packName)

@@ -123,7 +123,7 @@ func TestOldJobsAreIndexed(t *testing.T) {
 	defer ledger.Close()
 	keys, err := trust.Open(t.TempDir())
 	w.must("key", err)
-	_, err = registry.New(t.Context(), registry.Deps{Blobs: w.blobs, Meta: olderStore{w.metas[0].MetaStore, indexed}, Ledger: ledger, Signer: keys}, registry.DefaultSettings())
+	newer, err := registry.New(t.Context(), registry.Deps{Blobs: w.blobs, Meta: olderStore{w.metas[0].MetaStore, indexed}, Ledger: ledger, Signer: keys}, registry.DefaultSettings())
 	w.must("start", err)
 	if len(indexed) != 6 {
 		t.Errorf("%d jobs were taken up, want 6", len(indexed))
@@ -136,7 +136,17 @@ func TestOldJobsAreIndexed(t *testing.T) {
 			t.Errorf("job %s pins %v", id, pins)
 		}
 	}
-	if _, use, err := w.replicas[0].DisableVersion(t.Context(), root, "alice", "p", "", "why"); err != nil || use != (registry.PackUse{QueuedJobs: 5}) {
+	// A replica of the older program goes on beside it.
+	late, err := w.submit(w.replicas[0], bob, jobWith(dialect.Forge, use), nil)
+	w.must("submit", err)
+	if _, _, err := newer.DisableVersion(t.Context(), root, "alice", "p", "", "why"); err != nil || len(indexed[late.ID]) != 1 {
+		t.Errorf("a job that was stored after the start: %v, %v", indexed[late.ID], err)
+	}
+	delete(indexed, late.ID)
+	if _, err := newer.RevokeVersion(t.Context(), root, "alice", "p", "2.0.0", "why"); registry.CodeOf(err) != registry.NotFound || len(indexed[late.ID]) != 1 {
+		t.Errorf("before a revocation: %v, %v", indexed[late.ID], err)
+	}
+	if _, use, err := w.replicas[0].DisableVersion(t.Context(), root, "alice", "p", "", "why"); err != nil || use != (registry.PackUse{QueuedJobs: 6}) {
 		t.Errorf("in use by %+v, %v", use, err)
 	}
 	if _, _, err := w.replicas[0].DisableVersion(t.Context(), root, "alice", "p", "", "two\nlines"); registry.CodeOf(err) != registry.Invalid {
