@@ -184,6 +184,9 @@ func sendRun(ctx context.Context, c *client.Client, envelope []byte) error {
 }
 
 // delivered tells a statement that will never be taken from a registry that is away, or from a node that is locked out for now.
+// That the job is not there, or that the key is another node's, is said of this one statement, which must not keep the others
+// waiting: a registry that was restored from a backup lacks jobs. Only the registry itself says so: a proxy answers like that
+// while the registry is away.
 func delivered(err error) error {
 	if err == nil {
 		return nil
@@ -192,6 +195,10 @@ func delivered(err error) error {
 		switch e.Code.Meaning().Status {
 		case http.StatusBadRequest, http.StatusConflict, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
 			return fmt.Errorf("%w: %w", runspool.ErrRejected, err)
+		case http.StatusForbidden, http.StatusNotFound:
+			if !errors.Is(err, client.ErrForeign) {
+				return fmt.Errorf("%w: %w", runspool.ErrRejected, err)
+			}
 		}
 	}
 	return err

@@ -33,6 +33,10 @@ type errorBody struct {
 	} `json:"errors"`
 }
 
+// ErrForeign is the cause of an error whose answer has neither form: somebody else answered in place of the registry, such as
+// a proxy whose registry is away.
+var ErrForeign = errors.New("the answer is none of a registry's")
+
 // AnswerError turns an answer that is no success back into the *registry.Error that the server had, in the form of /api or
 // of the OCI protocol. At most limit.Document bytes of the body are read; a body that is neither form is quoted.
 func AnswerError(res *http.Response) error {
@@ -60,6 +64,7 @@ func AnswerError(res *http.Response) error {
 		}
 	}
 	if out.Message == "" {
+		out.Err = ErrForeign
 		out.Message = strings.TrimSpace(fmt.Sprintf("the server answered %s %.300q", res.Status, strings.TrimSpace(string(body))))
 	}
 	return out
