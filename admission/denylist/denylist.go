@@ -4,7 +4,6 @@
 package denylist
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -116,7 +115,7 @@ func (e Entry) check() error {
 	case e.At.IsZero():
 		return fmt.Errorf("%s: it must say since when", e)
 	}
-	return CheckReason(e.Reason)
+	return checkReason(e.Reason)
 }
 
 // Encode is the list's payload: the bytes that are signed. It fails when Check does.
@@ -128,7 +127,7 @@ func (l List) Encode() ([]byte, error) {
 	if err := l.Check(); err != nil {
 		return nil, fmt.Errorf("deny list: %w", err)
 	}
-	b, err := json.Marshal(l)
+	b, err := encode(l)
 	if err != nil {
 		return nil, err
 	}

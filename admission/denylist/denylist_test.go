@@ -168,15 +168,31 @@ func TestHolds(t *testing.T) {
 	}
 }
 
-// A list of the greatest size fits its envelope.
+// The longest reason is that with the most bytes in the list.
+func TestCheckReason(t *testing.T) {
+	for reason, want := range map[string]bool{
+		strings.Repeat("r", MaxReason): true, strings.Repeat("r", MaxReason+1): false,
+		strings.Repeat("<", MaxReason): true, strings.Repeat("&", MaxReason): true,
+		strings.Repeat(`"`, MaxReason/2): true, strings.Repeat(`"`, MaxReason/2+1): false,
+		strings.Repeat(`\`, MaxReason/2+1): false, strings.Repeat("\u2028", MaxReason/6+1): false,
+		"": false, " ": false, "a\nb": false, "a\xff": false, "it sends the weights away": true,
+	} {
+		if err := CheckReason(reason); (err == nil) != want {
+			t.Errorf("%.20q of %d bytes: %v, expected it to be one: %v", reason, len(reason), err, want)
+		}
+	}
+}
+
+// A list of the greatest size fits its envelope, whatever the reasons hold.
 func TestGreatestList(t *testing.T) {
 	list := sample()
 	long := strings.Repeat("a", 128)
 	list.Revoked = nil
+	reasons := []string{strings.Repeat("r", MaxReason), strings.Repeat("<", MaxReason), strings.Repeat(`"`, MaxReason/2)}
 	for i := range MaxEntries {
 		list.Revoked = append(list.Revoked, Entry{
 			ID: long + "/" + fmt.Sprintf("%0128d", i), Version: long, Content: d("c"), Tree: d("t"), Manifest: d("m"),
-			Reason: strings.Repeat("r", MaxReason), At: at,
+			Reason: reasons[i%len(reasons)], At: at,
 		})
 	}
 	got, err := Verify(signed(t, list, 1), trustOf(t, "", 1), "", at)
