@@ -219,7 +219,8 @@ func (k *denyLists) silence() string {
 }
 
 func (k *denyLists) silentSince() (time.Time, bool) {
-	text, err := k.store.Document(k.silence())
+	// Whoever else can write to the cache could keep the node from asking for the list with it.
+	text, err := k.store.OwnDocument(k.silence())
 	if err != nil {
 		return time.Time{}, false
 	}

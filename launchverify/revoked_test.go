@@ -314,6 +314,33 @@ func TestPlantedDenyList(t *testing.T) {
 	}
 }
 
+// Another account that can write to the cache does not keep the node from asking.
+func TestPlantedSilence(t *testing.T) {
+	r, _, s, o := revocable(t)
+	s.sends(5, time.Now())
+	if _, err := r.launch(o); err != nil {
+		t.Fatal(err)
+	}
+	known := denyLists{launch: &launch{rcp: &receipt.Receipt{Audience: audience}}}
+	planted := filepath.Join(o.CacheDir, "documents", known.silence())
+	if err := os.WriteFile(planted, []byte(time.Now().UTC().Format(time.RFC3339Nano)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	want := 1 // it is our own, and believed
+	if os.Geteuid() == 0 {
+		want = 2
+		if err := os.Chown(planted, 65534, 65534); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := r.launch(o); err != nil {
+		t.Fatal(err)
+	}
+	if asked, _ := s.counts(); asked != want {
+		t.Errorf("the registry was asked %d times, expected %d", asked, want)
+	}
+}
+
 func mustRead(t *testing.T, path string) []byte {
 	t.Helper()
 	b, err := os.ReadFile(path)

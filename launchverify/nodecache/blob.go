@@ -53,6 +53,14 @@ const MaxDocument = 16 << 20
 // Document reads a small document that SetDocument wrote; one that is not there is an fs.ErrNotExist. It proves nothing:
 // documents are signed, and whoever reads one verifies it. The name is a plain file name.
 func (c *Cache) Document(name string) ([]byte, error) {
+	return c.document(name, func(fs.FileInfo) bool { return true })
+}
+
+// OwnDocument is Document for what carries no signature: a file that another account made is none. On a file server that takes
+// root for somebody else nothing is root's own.
+func (c *Cache) OwnDocument(name string) ([]byte, error) { return c.document(name, ownFile) }
+
+func (c *Cache) document(name string, accept func(fs.FileInfo) bool) ([]byte, error) {
 	if !plain(name) {
 		return nil, fmt.Errorf("%.100q is no name of a document", name)
 	}
@@ -60,15 +68,22 @@ func (c *Cache) Document(name string) ([]byte, error) {
 	spare := c.spare
 	c.mu.Unlock()
 	if spare != nil {
-		if b, err := spare.Document(name); err == nil {
+		if b, err := spare.document(name, accept); err == nil {
 			return b, nil
 		}
 	}
-	b, err := c.readFile(path.Join("documents", name), MaxDocument)
+	f, info, err := c.openFile(path.Join("documents", name))
 	if gone(err) {
 		return nil, fs.ErrNotExist
 	}
-	return b, err
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if !accept(info) {
+		return nil, fs.ErrNotExist
+	}
+	return readBounded(f, MaxDocument)
 }
 
 // SetDocument puts a document in place of the one that is there, at once for every reader.

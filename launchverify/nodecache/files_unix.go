@@ -5,6 +5,7 @@ package nodecache
 import (
 	"errors"
 	"io/fs"
+	"os"
 	"syscall"
 )
 
@@ -25,6 +26,12 @@ func occupied(err error) bool {
 
 // full reports whether there was no room.
 func full(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
+
+// ownFile reports whether a file belongs to the account that we are.
+func ownFile(info fs.FileInfo) bool {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	return ok && int64(stat.Uid) == int64(os.Geteuid())
+}
 
 // alive reports whether a process of this node has the id. Doubt counts as life.
 func alive(pid int) bool { return !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }

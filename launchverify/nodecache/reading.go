@@ -51,9 +51,17 @@ func (c *Cache) readFile(name string, max int64) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
+	return readBounded(f, max)
+}
+
+// readBounded reads an open file of at most max bytes.
+func readBounded(f *os.File, max int64) ([]byte, error) {
 	b, err := io.ReadAll(io.LimitReader(f, max+1))
+	if gone(err) {
+		err = fs.ErrNotExist
+	}
 	if err == nil && int64(len(b)) > max {
-		err = fmt.Errorf("%s in the cache has more than %d bytes", name, max)
+		err = fmt.Errorf("%s in the cache has more than %d bytes", f.Name(), max)
 	}
 	return b, err
 }
