@@ -65,6 +65,7 @@ type probing struct {
 	o     ProbeOptions
 	who   identity
 	found Probe
+	owned *Record // of mode root, where it keeps out no more than mode user (ownedRoot)
 }
 
 func (p *probing) fact(name string, ok bool, format string, args ...any) {
@@ -129,6 +130,10 @@ func (p *probing) mode(ctx context.Context, mode Mode, scratch string) {
 		out.Why = fmt.Sprintf("the agent is not root (uid %d)", os.Geteuid())
 		return
 	}
+	if mode == ModeUser && p.owned != nil { // a launch tries no further
+		out.Available, out.Root, out.Tracking = true, p.owned.Root, p.owned.Tracking
+		return
+	}
 	undo := keepingMountPoint()
 	defer undo()
 	var reasons []string
@@ -139,6 +144,10 @@ func (p *probing) mode(ctx context.Context, mode Mode, scratch string) {
 		rec, why := p.attempt(ctx, mode, pidNamespace, scratch)
 		if pidNamespace {
 			p.fact("process namespace in mode "+string(mode), why == "", "%s", cmp.Or(why, "the job gets one"))
+		}
+		if why == "" && rec.Mode != mode {
+			p.owned, out.Why = &rec, rec.Unavailable[mode]
+			return
 		}
 		if why == "" {
 			out.Available, out.Root, out.Tracking = true, rec.Root, rec.Tracking

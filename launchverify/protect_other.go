@@ -11,6 +11,8 @@ import (
 
 func protections() []Mode { return nil }
 
+func ownedRoot() string { return "" }
+
 var errNoNamespaces = errors.New("this system has no mount namespaces")
 
 func mountPoint(Mode, string) (string, error) { return "", errNoNamespaces }

@@ -276,7 +276,9 @@ func (l *launch) protected(ctx context.Context, p *plan, store *nodecache.Cache)
 			p.Mode, p.PIDNamespace = mode, pidNamespace
 			why, err := l.attempt(ctx, p, store)
 			if why == "" {
-				delete(l.rec.Unavailable, mode) // of its two forms the second was allowed
+				if l.rec.Mode == mode {
+					delete(l.rec.Unavailable, mode) // of its two forms the second was allowed
+				}
 				return err
 			}
 			l.rec.Unavailable[mode] = why
@@ -310,6 +312,9 @@ func (l *launch) attempt(ctx context.Context, p *plan, store *nodecache.Cache) (
 	l.rec.Mode, l.rec.PIDNamespace, l.rec.Root = p.Mode, p.PIDNamespace, p.Root
 	l.rec.RemovedEnv, l.rec.SetEnv = append([]string{}, env.removed...), env.set
 	l.rec.PassedEnv = env.passed
+	if p.Mode == ModeRoot {
+		l.demote()
+	}
 	ctx, cancel := l.patience(ctx)
 	defer cancel()
 	why, err = l.stage(ctx, p)
@@ -317,4 +322,11 @@ func (l *launch) attempt(ctx context.Context, p *plan, store *nodecache.Cache) (
 		l.rec.Mode, l.rec.PIDNamespace, l.rec.Root = "", false, ""
 	}
 	return why, err
+}
+
+// demote has the record name the mode that keeps out as much as this one does here. The job's root is the same.
+func (l *launch) demote() {
+	if why := ownedRoot(); why != "" {
+		l.rec.Mode, l.rec.Unavailable[ModeRoot] = ModeUser, why
+	}
 }

@@ -36,6 +36,8 @@ func protections() []Mode { return nil }
 
 func mountPoint(Mode, string) (string, error) { return "", errors.ErrUnsupported }
 
+func ownedRoot() string { return "" }
+
 func (l *launch) stage(context.Context, *plan) (string, error) { return "", errors.ErrUnsupported }
 
 // RunProbe finds nothing on this system.
