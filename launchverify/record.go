@@ -87,10 +87,10 @@ type Record struct {
 	// Package is the digest of the job package that the job's directory was made of; zero when it is the user's directory.
 	Package digest.Digest `json:"package,omitzero"`
 
-	Binds      []string `json:"binds"`      // names of the job directory that the job saw
+	Binds      []string `json:"binds"`            // names of the job directory that the job saw
 	Hidden     []string `json:"hidden,omitempty"` // folders that the job found empty
-	RemovedEnv []string `json:"removedEnv"` // names of variables that were not passed on
-	SetEnv     []string `json:"setEnv"`     // variables that were set, NAME=VALUE
+	RemovedEnv []string `json:"removedEnv"`       // names of variables that were not passed on
+	SetEnv     []string `json:"setEnv"`           // variables that were set, NAME=VALUE
 	// PassedEnv names variables that steer what is loaded, and were there and passed on all the same.
 	PassedEnv []string `json:"passedEnv,omitempty"`
 
