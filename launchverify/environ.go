@@ -19,13 +19,14 @@ type environment struct {
 
 // steering are the variables that decide which code Python loads, or what becomes of its exit code; they are not passed on:
 // they mostly come along by accident, from a shell or a module of the site, and turn what was checked into something else.
-// With a dialect's prefix in front: whether a capsule counts as verified, and where recipes come from.
+// With a dialect's prefix in front: whether a capsule counts as verified, where recipes come from, and which archive stands for the
+// platform's own package in the process that trains; the capsule's runner sets that for itself.
 var (
 	steering = []string{
 		"PYTHONPATH", "PYTHONPYCACHEPREFIX", "PYTHONHOME", "PYTHONPLATLIBDIR",
 		"PYTHONSTARTUP", "PYTHONBREAKPOINT", "PYTHONINSPECT", // the last one makes a failed script end with 0
 	}
-	steeringPrefixed = []string{"CAPSULE_VERIFIED", "RECIPE_PATH"}
+	steeringPrefixed = []string{"CAPSULE_VERIFIED", "RECIPE_PATH", "RUNNER_PEX"}
 )
 
 // passed are variables that decide what is loaded too, and are passed on: accelerators, MPI and the modules of clusters do

@@ -29,9 +29,9 @@ func TestJobEnvironment(t *testing.T) {
 	}{
 		{"nothing given", nil, dialect.Forge, nil, nil,
 			[]string{"FORGE_WORK_DIR=/r", "PWD=/r", "FORGE_OUT_DIR=/job/e/outputs", "PYTHONDONTWRITEBYTECODE=1", "PYTHONNOUSERSITE=1"}, nil},
-		{"steered", []string{"B=2", "PYTHONPATH=x", "A=1", "PYTHONPATH=y", "TUNEPLANE_CAPSULE_VERIFIED=1", "PYTHONPYCACHEPREFIX="}, dialect.TunePlane, nil, nil,
+		{"steered", []string{"B=2", "PYTHONPATH=x", "A=1", "PYTHONPATH=y", "TUNEPLANE_CAPSULE_VERIFIED=1", "FORGE_RUNNER_PEX=/x", "TUNEPLANE_RUNNER_PEX=/y", "PYTHONPYCACHEPREFIX="}, dialect.TunePlane, nil, nil,
 			[]string{"B=2", "A=1", "TUNEPLANE_WORK_DIR=/r", "PWD=/r", "TUNEPLANE_OUT_DIR=/job/e/outputs", "PYTHONDONTWRITEBYTECODE=1", "PYTHONNOUSERSITE=1"},
-			[]string{"PYTHONPATH", "PYTHONPYCACHEPREFIX", "TUNEPLANE_CAPSULE_VERIFIED"}},
+			[]string{"FORGE_RUNNER_PEX", "PYTHONPATH", "PYTHONPYCACHEPREFIX", "TUNEPLANE_CAPSULE_VERIFIED", "TUNEPLANE_RUNNER_PEX"}},
 		{"set already", []string{"FORGE_WORK_DIR=/elsewhere", "FORGE_OUT_DIR=/out", "PWD=/", "PYTHONNOUSERSITE=", "PYTHONDONTWRITEBYTECODE="}, dialect.Forge, nil, nil,
 			[]string{"FORGE_OUT_DIR=/out", "FORGE_WORK_DIR=/r", "PWD=/r", "PYTHONDONTWRITEBYTECODE=1", "PYTHONNOUSERSITE=1"}, nil},
 		{"kept, but for where the job is", []string{"PYTHONPATH=x", "FORGE_RECIPE_PATH=y", "FORGE_WORK_DIR=/elsewhere", "PYTHONNOUSERSITE=0"}, dialect.Forge,

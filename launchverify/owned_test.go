@@ -43,7 +43,8 @@ func sayOwned(file string) int {
 	}
 	rec, err := Run(context.Background(), Options{JobSpec: a.JobSpec, Trust: set, CacheDir: a.Cache, Command: a.Command, Env: a.Env, Fetcher: &shelf{down: true}})
 	probe, probeErr := RunProbe(context.Background(), ProbeOptions{CacheDir: a.Cache})
-	fmt.Printf("owned %v, launched in mode %q (%v), because %v; probe says %q (%v)", ownedRoot() != "", rec.Mode, err, rec.Unavailable[ModeRoot] == ownedRoot(), probe.Mode, probeErr)
+	told := StartedStatement(rec, Witness{}).Predicate
+	fmt.Printf("owned %v, self-asserted %v, launched in mode %q (%v), because %v; probe says %q (%v)", ownedRoot() != "", told.Node.SelfAsserted, rec.Mode, err, rec.Unavailable[ModeRoot] == ownedRoot(), probe.Mode, probeErr)
 	return 0
 }
 
@@ -68,16 +69,16 @@ func TestOwnedRoot(t *testing.T) {
 		return string(out)
 	}
 	if os.Geteuid() != 0 {
-		if got := say(os.Geteuid(), 1); !strings.HasPrefix(got, "owned true") {
+		if got := say(os.Geteuid(), 1); !strings.HasPrefix(got, "owned true, self-asserted true") {
 			t.Error(got)
 		}
 		return // no folder of the node's is this root's: it gets no mount point
 	}
-	const want = `owned true, launched in mode "user" (<nil>), because true; probe says "user" (<nil>)`
+	const want = `owned true, self-asserted true, launched in mode "user" (<nil>), because true; probe says "user" (<nil>)`
 	if got := say(0, 65536); got != want {
 		t.Errorf("%s\nexpected %s", got, want)
 	}
-	if got := say(100000, 65536); !strings.HasPrefix(got, "owned false") {
+	if got := say(100000, 65536); !strings.HasPrefix(got, "owned false, self-asserted false") {
 		t.Errorf("the node's root made the namespace, and is not of it: %s", got)
 	}
 	if why := ownedRoot(); why != "" && !strings.Contains(why, "namespace") {

@@ -75,6 +75,7 @@ func predicate(r Record, w Witness) runrecord.Predicate {
 	if r.User.UID == 0 && r.Started && !slices.Contains(r.Hidden, w.Keys) {
 		p.Node.SelfAsserted = true
 	}
+	p.Node.SelfAsserted = p.Node.SelfAsserted || ownedRoot() != "" // a key that such a root alone may read is that user's too
 	p.Command, p.CommandCut = commandLine(r.Command)
 	if r.Job != "" { // the receipt holds
 		p.Job, p.Registry, p.Receipt, p.KeysFrom = r.Job, r.Audience, r.Receipt, r.KeysFrom
