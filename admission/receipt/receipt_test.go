@@ -9,6 +9,7 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -84,6 +85,18 @@ func TestParseTrust(t *testing.T) {
 	if err != nil || read.String() != both.String() || read.Audience != "registry-1" {
 		t.Errorf("read back %s for %q, %v", read, read.Audience, err)
 	}
+	before, _ := NewTrustSet("registry-1", a)
+	after, _ := NewTrustSet("registry-1", b)
+	foreign, _ := NewTrustSet("registry-2", b)
+	one, _ := before.Encode()
+	two, _ := after.Encode()
+	three, _ := foreign.Encode()
+	for _, between := range []string{"", "\n"} {
+		read, err := ParseTrust(bytes.Join([][]byte{one, two, nil}, []byte(between)))
+		if err != nil || read.String() != both.String() || read.Audience != "registry-1" {
+			t.Errorf("two documents with %q between them: read %s for %q, %v", between, read, read.Audience, err)
+		}
+	}
 	ec, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
@@ -91,6 +104,8 @@ func TestParseTrust(t *testing.T) {
 	der, _ := x509.MarshalPKIXPublicKey(&ec.PublicKey)
 	for name, src := range map[string][]byte{
 		"empty":         nil,
+		"two audiences": slices.Concat(one, three),
+		"a PEM behind":  slices.Concat(one, pemB),
 		"no key":        []byte(`{"audience":"r","keys":[]}`),
 		"an ecdsa key":  pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}),
 		"a certificate": pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),

@@ -114,8 +114,8 @@ func (t TrustSet) Encode() ([]byte, error) {
 	return json.MarshalIndent(file, "", "  ")
 }
 
-// ParseTrust reads a trust file: the JSON form that Encode writes, or one or more PEM public keys one after the
-// other, as `sf admin key show` prints them; text around the PEM blocks is a comment. Only ed25519 keys are taken. A
+// ParseTrust reads a trust file: the JSON form that Encode writes and `sf admin key show` prints, once or several times for one
+// registry, or one or more PEM public keys one after the other; text around the PEM blocks is a comment. Only ed25519 keys are taken. A
 // file without a key is refused.
 func ParseTrust(src []byte) (TrustSet, error) {
 	if len(src) > maxTrust {
@@ -123,8 +123,8 @@ func ParseTrust(src []byte) (TrustSet, error) {
 	}
 	file := trustFile{Keys: []string{string(src)}}
 	if trimmed := bytes.TrimSpace(src); len(trimmed) > 0 && trimmed[0] == '{' {
-		file = trustFile{}
-		if err := decodeStrict(src, maxTrust, &file); err != nil {
+		var err error
+		if file, err = readTrustFiles(src); err != nil {
 			return TrustSet{}, fmt.Errorf("trust file: %w", err)
 		}
 	}
@@ -143,6 +143,29 @@ func ParseTrust(src []byte) (TrustSet, error) {
 		return TrustSet{}, fmt.Errorf("trust file: %d keys, at most %d allowed", len(keys), maxKeys)
 	}
 	return NewTrustSet(file.Audience, keys...)
+}
+
+// readTrustFiles reads one document, or several one after the other: what two calls of `sf admin key show` printed, the one
+// before a registry changed its key and the one after. They must be of one registry.
+func readTrustFiles(src []byte) (trustFile, error) {
+	var all trustFile
+	for first := true; len(bytes.TrimSpace(src)) > 0; first = false {
+		one := src
+		decoder := json.NewDecoder(bytes.NewReader(src))
+		if err := decoder.Decode(&json.RawMessage{}); err == nil {
+			one = src[:decoder.InputOffset()]
+		} // what is no JSON is refused by the strict reader, which says where
+		var file trustFile
+		if err := decodeStrict(one, maxTrust, &file); err != nil {
+			return trustFile{}, err
+		}
+		if !first && file.Audience != all.Audience {
+			return trustFile{}, fmt.Errorf("it holds keys of two registries, %.100q and %.100q; --trust takes those of one", all.Audience, file.Audience)
+		}
+		all.Audience, all.Keys = file.Audience, append(all.Keys, file.Keys...)
+		src = src[len(one):]
+	}
+	return all, nil
 }
 
 func parseKeys(src []byte) ([]ed25519.PublicKey, error) {

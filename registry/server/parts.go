@@ -43,6 +43,7 @@ func (c Config) Parts() Parts {
 	p := Parts{Data: filepath.Clean(c.Data), Database: c.path(databaseFile), Ledger: c.path(ledgerFile), Blobs: c.folder(), Restore: c.path(restoreFile)}
 	p.Files = []File{
 		{filepath.Join(keys, trust.KeyFile), filepath.Join(keyFolder, trust.KeyFile)},
+		{filepath.Join(keys, trust.OtherKeysFile), filepath.Join(keyFolder, trust.OtherKeysFile)},
 		{c.path(ConfigFile), ConfigFile}, {c.path(AdminTokenFile), AdminTokenFile},
 	}
 	if c.postgres() {

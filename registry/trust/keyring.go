@@ -28,15 +28,21 @@ import (
 const (
 	// KeyFile is the private key's name in the folder that Open is given: PKCS #8 in PEM, mode 0600.
 	KeyFile = "receipt-key.pem"
+	// OtherKeysFile lies beside KeyFile where there is one: public keys in PEM, with which nothing is signed, and by which
+	// receipts hold. While a registry changes its key that is the next one, and then the one before.
+	OtherKeysFile = "other-keys.pem"
 
 	pemType = "PRIVATE KEY"
 	// maxKeyFile bounds what is read; an ed25519 key has about 120 bytes in PEM.
 	maxKeyFile = 4096
+	// maxOtherKeys bounds the file of the others.
+	maxOtherKeys = 16 << 10
 )
 
 // Keyring signs receipts and deny lists. It is safe for concurrent use.
 type Keyring struct {
 	public ed25519.PublicKey
+	others []ed25519.PublicKey
 	id     string
 	signer dsse.EnvelopeSigner
 }
@@ -55,7 +61,41 @@ func Open(dir string) (*Keyring, error) {
 	if err != nil {
 		return nil, fmt.Errorf("signing key: %w", err)
 	}
-	return newKeyring(private)
+	k, err := newKeyring(private)
+	if err == nil {
+		k.others, err = otherKeys(filepath.Join(dir, OtherKeysFile))
+	}
+	return k, err
+}
+
+// otherKeys reads the keys that count beside the one that signs; there may be no such file.
+func otherKeys(path string) ([]ed25519.PublicKey, error) {
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("other keys: %w", err)
+	}
+	if !info.Mode().IsRegular() || info.Size() > maxOtherKeys {
+		return nil, fmt.Errorf("other keys: %s is no file of at most %d bytes", path, maxOtherKeys)
+	}
+	if loose := info.Mode().Perm() & 0o022; loose != 0 {
+		return nil, fmt.Errorf("other keys: %s has mode %#o: others may add keys (chmod 644 it)", path, info.Mode().Perm())
+	}
+	src, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("other keys: %w", err)
+	}
+	set, err := receipt.ParseTrust(src)
+	if err != nil {
+		return nil, fmt.Errorf("other keys: %s: %w", path, err)
+	}
+	var keys []ed25519.PublicKey
+	for _, k := range set.Keys() {
+		keys = append(keys, k.Public)
+	}
+	return keys, nil
 }
 
 func newKeyring(private ed25519.PrivateKey) (*Keyring, error) {
@@ -84,9 +124,9 @@ func (k *Keyring) KeyID() string { return k.id }
 // PublicPEM is the public key in the shorter of the two forms that receipt.ParseTrust reads; `sf admin key show` prints the other.
 func (k *Keyring) PublicPEM() ([]byte, error) { return receipt.EncodeKey(k.public) }
 
-// Trust is the set that accepts this key's receipts for one audience, the registry's id.
+// Trust is the set that accepts this registry's receipts for one audience, its id: the key that signs, then the others.
 func (k *Keyring) Trust(audience string) (receipt.TrustSet, error) {
-	return receipt.NewTrustSet(audience, k.public)
+	return receipt.NewTrustSet(audience, append([]ed25519.PublicKey{k.public}, k.others...)...)
 }
 
 // SignReceipt puts a receipt into a signed DSSE envelope, as JSON. It fails for a receipt whose Check does.

@@ -221,3 +221,47 @@ func TestOpenRefuses(t *testing.T) {
 		}
 	}
 }
+
+// While a registry changes its key the one before counts: what it signed launches on, and the new one alone signs. The file of
+// the others holds public keys that nobody else can add to.
+func TestOtherKeysCount(t *testing.T) {
+	before, after := open(t, t.TempDir()), t.TempDir()
+	public, err := before.PublicPEM()
+	if err != nil {
+		t.Fatal(err)
+	}
+	others := filepath.Join(after, OtherKeysFile)
+	if err := os.WriteFile(others, public, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	ring := open(t, after)
+	set, err := ring.Trust("registry-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := set.Keys()
+	if len(keys) != 2 || keys[0].ID != ring.KeyID() || keys[1].ID != before.KeyID() {
+		t.Fatalf("trusted are %s, expected %s and then %s", set, ring.KeyID(), before.KeyID())
+	}
+	for name, k := range map[string]*Keyring{"before": before, "after": ring} {
+		r := sample()
+		if _, err := receipt.Verify(sign(t, k, r), set, r.Audience, r.IssuedAt); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := os.Chmod(others, 0o664); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(after); err == nil {
+		t.Error("a file that a group may write to was read")
+	}
+	if err := os.WriteFile(others, []byte("no key"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(others, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(after); err == nil {
+		t.Error("a file without a key was read")
+	}
+}
