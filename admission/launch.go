@@ -62,7 +62,7 @@ type Injected struct {
 // CheckLaunch is gate 3. It is pure. Every pack is checked; that all of them pass before any of their code runs is up
 // to the caller, who starts nothing when the decision does not allow.
 func CheckLaunch(in LaunchInput) Decision {
-	spec, report := jobspec.Parse(in.SpecBytes, jobspec.Options{Dialect: in.Dialect, Policy: in.Policy, File: in.SpecFile})
+	spec, report := jobspec.Parse(in.SpecBytes, jobspec.Options{Dialect: in.Dialect, Policy: in.Policy, File: in.SpecFile, Stored: true})
 	report.Policy, report.Dialect = in.Policy, in.Dialect
 	g := launchGate{in: in, spec: spec, report: report}
 	g.receipt()

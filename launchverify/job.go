@@ -77,7 +77,7 @@ func openJob(path string, who identity, policy rule.Policy) (*job, error) {
 // parse takes text as the job's spec.
 func (j *job) parse(text []byte, policy rule.Policy) {
 	j.bytes = text
-	j.spec, j.report = jobspec.Parse(text, jobspec.Options{Dialect: j.dialect, Policy: policy, File: filepath.Join(j.names().SpecDir, specName)})
+	j.spec, j.report = jobspec.Parse(text, jobspec.Options{Dialect: j.dialect, Policy: policy, File: filepath.Join(j.names().SpecDir, specName), Stored: true})
 }
 
 // readRegular reads a regular file of at most max bytes, once. A last element that is a symbolic link is refused, and

@@ -18,7 +18,7 @@ func (r *reader) metadata(n node) {
 	}
 	out.Project = r.project(m.get("project"))
 	owner := m.get("owner")
-	if out.Owner = r.strict(owner, "job.metadata.owner.type"); out.Owner != "" && out.Owner != r.opt.Account {
+	if out.Owner = r.strict(owner, "job.metadata.owner.type"); out.Owner != "" && !r.opt.Stored && out.Owner != r.opt.Account {
 		r.bad(owner, "job.metadata.owner.ignored", "%.100q is not used; the server fills in the account", out.Owner)
 	}
 	display := m.get("display_name")

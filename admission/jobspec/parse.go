@@ -16,6 +16,7 @@ type Options struct {
 	Policy  rule.Policy
 	File    string // Violation.File
 	Account string // an owner equal to it in the document needs no warning
+	Stored  bool   // the document is what a server stored: it filled in the owner
 }
 
 // jsonRules are the rules under which the JSON reader files what it finds.
