@@ -147,9 +147,17 @@ func (c *Cache) Close() error {
 }
 
 // PrivateFolder makes the folder of a job's private copy. Nobody but the agent's user can list where it lies; with
-// searched, others can reach it by its path.
+// searched, others can reach it by its path. No other account can rename a part of that path: where the cache's folder is
+// others' too, it lies in a private temporary one.
 func (c *Cache) PrivateFolder(searched bool) (string, error) {
-	name, err := c.temporary("roots")
+	at, err := c.ours("roots")
+	if err != nil && c.ends != "" {
+		return "", err
+	}
+	var name string
+	if err == nil {
+		name, err = c.temporary("roots")
+	}
 	if c.unwritable(err) {
 		spare, err := c.reserve()
 		if err != nil {
@@ -160,11 +168,35 @@ func (c *Cache) PrivateFolder(searched bool) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	folder := filepath.Join(c.dir, name)
+	folder := filepath.Join(at, filepath.Base(name))
 	if searched {
 		err = os.Chmod(folder, 0o755)
 	}
 	return folder, err
+}
+
+// ours is the path, without links, of one of the cache's folders. It fails when another account may rename or replace a part
+// of it.
+func (c *Cache) ours(sub string) (string, error) {
+	if c.root == nil {
+		return "", fs.ErrNotExist
+	}
+	path, err := filepath.EvalSymlinks(c.path(sub))
+	if err != nil {
+		return "", err
+	}
+	for at := path; ; at = filepath.Dir(at) {
+		info, err := os.Lstat(at)
+		if err != nil {
+			return "", err
+		}
+		if !info.IsDir() || !keepsOthersOut(info) {
+			return "", fmt.Errorf("there is no place for a private copy below %s: other accounts may change %s", path, at)
+		}
+		if at == filepath.Dir(at) {
+			return path, nil
+		}
+	}
 }
 
 // temporary makes a folder that carries this process's name, below sub; its path is relative to the cache. The process

@@ -33,5 +33,11 @@ func ownFile(info fs.FileInfo) bool {
 	return ok && int64(stat.Uid) == int64(os.Geteuid())
 }
 
+// keepsOthersOut reports whether no account but ours and root's can rename or replace what is ours in a folder.
+func keepsOthersOut(info fs.FileInfo) bool {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	return ok && (stat.Uid == 0 || ownFile(info)) && (info.Mode()&0o022 == 0 || info.Mode()&fs.ModeSticky != 0)
+}
+
 // alive reports whether a process of this node has the id. Doubt counts as life.
 func alive(pid int) bool { return !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }

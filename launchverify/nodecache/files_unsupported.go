@@ -15,7 +15,8 @@ var (
 	errFolder    = errors.New("a folder")
 )
 
-func ownFile(fs.FileInfo) bool { return false }
-func occupied(err error) bool  { return errors.Is(err, fs.ErrExist) }
-func full(error) bool          { return false }
-func alive(int) bool           { return true }
+func keepsOthersOut(fs.FileInfo) bool { return true }
+func ownFile(fs.FileInfo) bool        { return false }
+func occupied(err error) bool         { return errors.Is(err, fs.ErrExist) }
+func full(error) bool                 { return false }
+func alive(int) bool                  { return true }
