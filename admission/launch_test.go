@@ -247,3 +247,13 @@ func TestLaunchRecipe(t *testing.T) {
 		t.Errorf("another recipe: %v", d.Violations)
 	}
 }
+
+// A spec that was stored has the owner that the server filled in: nothing to warn of, on every launch.
+func TestLaunchOwner(t *testing.T) {
+	in := launchJob(t, algorithm("alpha", nil))
+	in.SpecBytes = []byte(strings.Replace(string(in.SpecBytes), `{"name":"demo"}`, `{"name":"demo","owner":"alice"}`, 1))
+	in.Receipt.SpecBytes = digest.FromBytes(in.SpecBytes)
+	if d := CheckLaunch(in); !d.Allowed || len(d.Warnings) != 0 {
+		t.Errorf("allowed %v, warnings %v, violations %v", d.Allowed, d.Warnings, d.Violations)
+	}
+}
