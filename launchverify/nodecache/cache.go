@@ -170,7 +170,9 @@ func (c *Cache) PrivateFolder(searched bool) (string, error) {
 	}
 	folder := filepath.Join(at, filepath.Base(name))
 	if searched {
-		err = os.Chmod(folder, 0o755)
+		if err = os.Chmod(folder, 0o755); err == nil && c.ends != "" {
+			err = os.Chmod(c.ends, 0o711)
+		}
 	}
 	return folder, err
 }

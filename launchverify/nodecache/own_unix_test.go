@@ -100,6 +100,27 @@ func TestPrivateFolderAmongOthers(t *testing.T) {
 	}
 }
 
+// Another account reaches a copy that is for it, wherever it lies.
+func TestPrivateFolderForAnother(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "cache")
+	c := open(t, dir, Options{})
+	if err := os.Chmod(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	folder, err := c.PrivateFolder(true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for at := folder; at != filepath.Clean(os.TempDir()); at = filepath.Dir(at) {
+		if info, err := os.Stat(at); err != nil || info.Mode()&0o001 == 0 || at == filepath.Dir(at) {
+			t.Fatalf("%s can't be searched by others: %v, %v", at, info, err)
+		}
+	}
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 // relink moves the folder and leaves a link in its place.
 func relink(dir string, mode fs.FileMode) error {
 	to := filepath.Join(filepath.Dir(dir), "moved")
