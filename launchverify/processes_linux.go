@@ -43,6 +43,9 @@ func (s *supervisor) fork(umask int) (int, error) {
 		if err := syscall.Setgroups(p.User.Groups); err != nil {
 			return 0, fmt.Errorf("take the job's groups: %w", err)
 		}
+		if err := leaveKeyring(); err != nil {
+			return 0, err
+		}
 	}
 	if p.User.Other && p.Mode == ModeRoot {
 		attr.Cloneflags = unix.CLONE_NEWUSER
