@@ -154,7 +154,11 @@ launch makes it again: of the archive beside it, or fetched.`,
 			if a.opt.json {
 				err = a.env.writeJSON(all)
 			} else {
-				_, err = fmt.Fprintf(a.env.Out, "%d entries, %d damaged\n", len(all), damaged)
+				hint := ""
+				if damaged > 0 && !repair {
+					hint = "; remove it with sf cache verify --repair, the next launch fetches it again"
+				}
+				_, err = fmt.Fprintf(a.env.Out, "%d entries, %d damaged%s\n", len(all), damaged, hint)
 			}
 			if err == nil && damaged > 0 {
 				return exitStatus{exitVerification}

@@ -108,13 +108,14 @@ func (e *Env) trust(flag string) (receipt.TrustSet, error) {
 	if path == "" {
 		return receipt.TrustSet{}, nil
 	}
+	const fix = "the registry's administrator writes it with sf admin key show > FILE"
 	src, err := readFile(path, maxTrust+1)
 	if err != nil {
-		return receipt.TrustSet{}, err
+		return receipt.TrustSet{}, fmt.Errorf("trust file: %w (--trust or GATEHOUSE_TRUST names it; %s)", err, fix)
 	}
 	set, err := receipt.ParseTrust(src)
 	if err != nil {
-		return set, fmt.Errorf("%s: %w", path, err)
+		return set, fmt.Errorf("%s: %w (%s)", path, err, fix)
 	}
 	return set, nil
 }

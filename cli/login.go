@@ -87,7 +87,7 @@ func (a app) signIn(ctx context.Context, server string, f loginFlags) (session, 
 	case f.browser, person:
 		return a.browserSignIn(ctx, c)
 	case f.document == "":
-		secret, err := a.secret(f.token)
+		secret, err := a.secret(f.token, "; or sign in with --device or --browser")
 		return session{Token: secret}, err
 	}
 	text, err := a.readDocument(f.document)
@@ -119,8 +119,8 @@ func (a app) readDocument(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, maxIdentity))
 }
 
-// secret takes the token from the flag, the environment, or standard input.
-func (a app) secret(flag string) (string, error) {
+// secret takes the token from the flag, the environment, or standard input; otherwise says how else one may sign in.
+func (a app) secret(flag, otherwise string) (string, error) {
 	if flag != "" {
 		return flag, nil
 	}
@@ -131,7 +131,7 @@ func (a app) secret(flag string) (string, error) {
 	if token := strings.TrimSpace(line); token != "" {
 		return token, nil
 	}
-	return "", usagef("no token: give --token, GATEHOUSE_TOKEN, or a line on standard input (%v); or sign in with --device or --browser", err)
+	return "", usagef("no token: give --token, GATEHOUSE_TOKEN, or a line on standard input (%v)%s", err, otherwise)
 }
 
 // logout ends a sign-in.

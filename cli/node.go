@@ -70,7 +70,7 @@ func (a app) nodeJoin() *cobra.Command {
 		Use:   "join SERVER [--token TOKEN]",
 		Short: "Let this machine say what it launched",
 		Long: `Make a key for this machine and register its public half, so that every launch is told to the registry in a statement that the
-key signs. The token is what sf admin node create printed; it is taken from --token, else from GATEHOUSE_TOKEN, else from the
+key signs. The token is what sf admin node add printed; it is taken from --token, else from GATEHOUSE_TOKEN, else from the
 first line of standard input. It reads nothing but the list of revoked versions and what the receipts of jobs name, and
 writes nothing but runs.
 
@@ -84,7 +84,7 @@ key, and the registry goes on believing what the old one signed.`,
 			if err != nil {
 				return err
 			}
-			secret, err := a.secret(token)
+			secret, err := a.secret(token, "")
 			if err != nil {
 				return err
 			}

@@ -89,7 +89,7 @@ func allRuns(ctx context.Context, c *client.Client, q wire.RunQuery, all bool) (
 
 func (a app) printRuns(list wire.RunList, q wire.RunQuery) error {
 	w := tabwriter.NewWriter(a.env.Out, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(w, "RUN\tSTATE\tEXIT\tNODE\tJOB\tSTARTED\tUSED")
+	fmt.Fprintln(w, "RUN\tSTATE\tEXIT\tNODE\tJOB\tWHEN\tUSED")
 	for _, run := range list.Runs {
 		packs := make([]string, len(run.Packs))
 		for i, p := range run.Packs {

@@ -6,10 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"syscall"
 	"time"
 
@@ -138,8 +136,7 @@ func (e *Env) patientClient(patience time.Duration) (*client.Client, session, er
 		server = s.Current
 	}
 	if server == "" {
-		known := slices.Sorted(maps.Keys(s.Servers))
-		return nil, session{}, registry.Errorf(registry.Unauthorized, "no server chosen (known: %v)", known)
+		return nil, session{}, registry.Errorf(registry.Unauthorized, "no server chosen: sf login SERVER, or GATEHOUSE_SERVER and GATEHOUSE_TOKEN")
 	}
 	who := session{Account: e.Vars["GATEHOUSE_ACCOUNT"], Token: e.Vars["GATEHOUSE_TOKEN"]}
 	if who.Token == "" {
@@ -148,7 +145,7 @@ func (e *Env) patientClient(patience time.Duration) (*client.Client, session, er
 		}
 	}
 	if who.Token == "" {
-		return nil, who, registry.Errorf(registry.Unauthorized, "not signed in at %s", server)
+		return nil, who, registry.Errorf(registry.Unauthorized, "not signed in at %s: sf login %s, or GATEHOUSE_TOKEN", server, server)
 	}
 	c, err := client.New(client.Options{
 		Server: server, Account: who.Account, Token: who.Token, UserAgent: "gatehouse/" + Version, RetryFor: patience,

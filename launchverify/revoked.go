@@ -54,8 +54,12 @@ func (l *launch) revoked(ctx context.Context, store *nodecache.Cache) error {
 	for _, pin := range slices.Concat(l.rcp.Plugins, l.rcp.Recipes) {
 		for _, list := range known.denying() {
 			if entry, denied := list.Denies(pin); denied {
-				found.Add(rule.Violation{Rule: "launch.revoked", Message: oneLine(fmt.Sprintf("%s: %s was revoked at %s: %s (deny list %d)",
-					pin, entry, entry.At.UTC().Format(time.RFC3339), entry.Reason, list.Number))})
+				what := pin.String()
+				if other := entry.String(); other != what { // the same files, or another spelling of the version
+					what += ": " + other
+				}
+				found.Add(rule.Violation{Rule: "launch.revoked", Message: oneLine(fmt.Sprintf("%s was revoked at %s: %s (deny list %d)",
+					what, entry.At.UTC().Format(time.RFC3339), entry.Reason, list.Number))})
 				break
 			}
 		}

@@ -26,7 +26,7 @@ var launchRules = []Info{
 	},
 	{
 		ID: "launch.receipt.missing", Title: "A job comes with a receipt.",
-		Fix:    "Put the receipt that the registry gave out beside the job directory as JOB.receipt.json or name it with --receipt, and the registry's key with --trust; or let --receipt-from-server fetch it.",
+		Fix:    "Put the receipt that the registry gave out (`sf job receipt ID -o JOB.receipt.json`) beside the job directory or name it with --receipt, and the registry's key with --trust; or let --receipt-from-server fetch it.",
 		Source: "design.md 6", Gates: launchOnly, Ours: true, Fixed: true,
 		Example: told(`There is neither --receipt nor JOB.receipt.json, and --receipt-from-server is not given.`),
 	},
@@ -68,7 +68,7 @@ var launchRules = []Info{
 	},
 	{
 		ID: "launch.receipt.spec", Title: "The spec is, byte for byte and in its dialect, the one that was admitted.",
-		Fix:    "Put back the spec that the registry stored, or submit the changed one.",
+		Fix:    "Put back the spec that the registry stored (`sf job spec ID -o FILE`), or submit the changed one.",
 		Source: "design.md 3", Gates: launchOnly, Ours: true, Fixed: true,
 		Example: told(`Somebody edited JOB/.starforge/jobspec.json after it was admitted.`),
 	},
@@ -140,7 +140,7 @@ var launchRules = []Info{
 	},
 	{
 		ID: "launch.digest.content", Title: "What was injected has the content digest that is pinned.",
-		Fix:    "Inject the published version again; to run changed code publish it under a new version.",
+		Fix:    "Empty the folder and put the published version there (`sf plugin pull OWNER/NAME@VERSION FOLDER`); to run changed code publish it under a new version.",
 		Source: "launch.md 3", Gates: launchOnly,
 		Example: told(`A byte of JOB/forge_plugins/grad-clip/main.py was changed.`),
 	},
@@ -164,7 +164,7 @@ var launchRules = []Info{
 	},
 	{
 		ID: "launch.plugin.missing", Title: "Every plugin that the spec names lies in the job directory, as a folder with its name.",
-		Fix:    "Inject the plugin, or take it out of spec.plugins and submit again.",
+		Fix:    "Put it there (`sf plugin pull OWNER/NAME@VERSION FOLDER`), or launch with --from-package, which needs no folder, or take it out of spec.plugins and submit again.",
 		Source: "launch.md 3", Gates: launchOnly,
 		Example: told(`JOB/forge_plugins has no folder grad-clip.`),
 	},
@@ -212,7 +212,7 @@ var launchRules = []Info{
 	},
 	{
 		ID: "launch.recipe.missing", Title: "Every recipe pack that the receipt pins lies in the job directory.",
-		Fix:    "Inject the recipe pack.",
+		Fix:    "Put it there (`sf plugin pull OWNER/NAME@VERSION FOLDER`), or launch with --from-package, which needs no folder.",
 		Source: "design.md 6", Gates: launchOnly, Ours: true, Fixed: true,
 		Example: told(`The receipt pins a recipe pack that JOB/forge_recipes lacks.`),
 	},
