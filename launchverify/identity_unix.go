@@ -16,18 +16,25 @@ type identity struct {
 	other bool
 }
 
-// identify settles who the job runs as. Only root may name somebody else than itself.
+// identify settles who the job runs as. Only root may name somebody else than itself; whoever launches for itself does so with the
+// groups that it has.
 func identify(user *User) (identity, error) {
+	groups, err := os.Getgroups()
+	if err != nil {
+		return identity{}, fmt.Errorf("list groups: %w", err)
+	}
 	if user == nil {
-		groups, err := os.Getgroups()
-		if err != nil {
-			return identity{}, fmt.Errorf("list groups: %w", err)
-		}
-		user = &User{UID: os.Getuid(), GID: os.Getgid(), Groups: groups}
+		user = &User{UID: os.Getuid(), GID: os.Getegid(), Groups: groups}
 	}
 	who := identity{User: *user, other: os.Geteuid() == 0 && user.UID != 0}
-	if !who.other && user.UID != os.Geteuid() {
+	switch {
+	case who.other:
+	case user.UID != os.Geteuid():
 		return identity{}, usagef("only root may launch as uid %d (the agent has %d)", user.UID, os.Geteuid())
+	case user.GID != os.Getegid():
+		return identity{}, usagef("uid %d launches for itself with the group that it has, %d, not with %d", user.UID, os.Getegid(), user.GID)
+	default:
+		who.Groups = groups
 	}
 	return who, nil
 }
