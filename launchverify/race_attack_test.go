@@ -152,61 +152,63 @@ func TestAttackByHostileCache(t *testing.T) {
 // The receipt and the spec are swapped for others between any two reads: for a receipt of somebody else's key, for one of
 // another spec, for a spec that pins something else. And the plugin in the job directory with them.
 func TestAttackBySwappedReceipt(t *testing.T) {
-	r := newRacing(t, modes(t)[len(modes(t))-1])
-	goodSpec, err := os.ReadFile(r.specPath())
-	if err != nil {
-		t.Fatal(err)
-	}
-	goodReceipt, err := os.ReadFile(r.job + receipt.Suffix)
-	if err != nil {
-		t.Fatal(err)
-	}
-	mallory := newRig(t, dialect.Forge)
-	mallory.spec(mallory.plugin("lab/alpha", true, map[string]string{"part_00.py": evil}))
-	mallory.sign()
-	evilSpec, err := os.ReadFile(mallory.specPath())
-	if err != nil {
-		t.Fatal(err)
-	}
-	evilReceipt, err := os.ReadFile(mallory.job + receipt.Suffix)
-	if err != nil {
-		t.Fatal(err)
-	}
-	put := func(path string, b []byte) {
-		tmp := filepath.Join(r.base, "swap")
-		if os.WriteFile(tmp, b, 0o644) == nil {
-			os.Rename(tmp, path)
+	eachMode(t, func(t *testing.T, mode Mode) {
+		r := newRacing(t, mode)
+		goodSpec, err := os.ReadFile(r.specPath())
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	swaps := 0
-	attack := func(stop <-chan struct{}) {
-		until(stop, func() {
-			swaps++
-			spec, rcp := goodSpec, goodReceipt
-			if rand.IntN(2) == 0 {
-				spec = evilSpec
+		goodReceipt, err := os.ReadFile(r.job + receipt.Suffix)
+		if err != nil {
+			t.Fatal(err)
+		}
+		mallory := newRig(t, dialect.Forge)
+		mallory.spec(mallory.plugin("lab/alpha", true, map[string]string{"part_00.py": evil}))
+		mallory.sign()
+		evilSpec, err := os.ReadFile(mallory.specPath())
+		if err != nil {
+			t.Fatal(err)
+		}
+		evilReceipt, err := os.ReadFile(mallory.job + receipt.Suffix)
+		if err != nil {
+			t.Fatal(err)
+		}
+		put := func(path string, b []byte) {
+			tmp := filepath.Join(r.base, "swap")
+			if os.WriteFile(tmp, b, 0o644) == nil {
+				os.Rename(tmp, path)
 			}
-			if rand.IntN(2) == 0 {
-				rcp = evilReceipt
-			}
-			put(r.specPath(), spec)
-			put(r.job+receipt.Suffix, rcp)
-			put(filepath.Join(r.job, "forge_plugins/alpha/part_00.py"), []byte(evil))
+		}
+		swaps := 0
+		attack := func(stop <-chan struct{}) {
+			until(stop, func() {
+				swaps++
+				spec, rcp := goodSpec, goodReceipt
+				if rand.IntN(2) == 0 {
+					spec = evilSpec
+				}
+				if rand.IntN(2) == 0 {
+					rcp = evilReceipt
+				}
+				put(r.specPath(), spec)
+				put(r.job+receipt.Suffix, rcp)
+				put(filepath.Join(r.job, "forge_plugins/alpha/part_00.py"), []byte(evil))
+				put(filepath.Join(r.job, "forge_plugins/alpha/part_00.py"), []byte("x = 1\n"))
+			})
+		}
+		started, refused := r.race(t, attack, func() { // the moment decides whether it is refused
+			put(r.specPath(), goodSpec)
+			put(r.job+receipt.Suffix, goodReceipt)
 			put(filepath.Join(r.job, "forge_plugins/alpha/part_00.py"), []byte("x = 1\n"))
 		})
-	}
-	started, refused := r.race(t, attack, func() { // the moment decides whether it is refused
-		put(r.specPath(), goodSpec)
-		put(r.job+receipt.Suffix, goodReceipt)
-		put(filepath.Join(r.job, "forge_plugins/alpha/part_00.py"), []byte("x = 1\n"))
+		t.Logf("%d swaps, %d launches started, %d were refused", swaps, started, refused)
+		// Both of the other's at once are refused too: the key is not trusted.
+		put(r.specPath(), evilSpec)
+		put(r.job+receipt.Suffix, evilReceipt)
+		if rec, err := r.launch(r.o); err == nil || rec.Started || ExitCode(rec, err) != 7 {
+			t.Errorf("somebody else's job: %v", err)
+		}
 	})
-	t.Logf("%d swaps, %d launches started, %d were refused", swaps, started, refused)
-	// Both of the other's at once are refused too: the key is not trusted.
-	put(r.specPath(), evilSpec)
-	put(r.job+receipt.Suffix, evilReceipt)
-	if rec, err := r.launch(r.o); err == nil || rec.Started || ExitCode(rec, err) != 7 {
-		t.Errorf("somebody else's job: %v", err)
-	}
 }
 
 // A folder that is bound is swapped for a link to where the job's user has no business while the launch looks at it: it is bound
