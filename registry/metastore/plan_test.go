@@ -200,6 +200,8 @@ var hotLookups = map[string]func(registry.Tx) error{
 	"runs of a job":           runsOf(registry.RunFilter{Job: "run-7", Limit: 50}, 50),
 	"runs on a node":          runsOf(registry.RunFilter{Node: "n7", Limit: 50}, 50),
 	"runs of an account":      runsOf(registry.RunFilter{Account: "alice", Before: "r110007", Limit: 50}, 50),
+	"own runs of a version":   runsOf(registry.RunFilter{Pack: "s/r7", Version: "1", Account: "bob", Limit: 50}, 0),
+	"own runs of a digest":    runsOf(registry.RunFilter{Digest: numberedDigest(7), Account: "bob", Limit: 50}, 0),
 	"runs in a state":         runsOf(registry.RunFilter{State: registry.RunStarted, Limit: 50}, 50),
 	"a run":                   func(t registry.Tx) error { _, err := t.Run("r112345"); return err },
 	"what a job ran":          func(t registry.Tx) error { _, err := t.JobRuns("run-7"); return err },
@@ -325,7 +327,9 @@ func checkPlan(t *testing.T, s *Store, name string, queries []heardQuery, plan p
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if steps == "" || strings.Contains(steps, "bad: ") {
+		// Who asks for runs of their own has their own looked at, however many there are of the pack.
+		others := strings.HasPrefix(name, "own runs") && !strings.Contains(name, "any arguments") && strings.Contains(q.text, "r.account") && !strings.Contains(steps, "runs_of_account")
+		if steps == "" || others || strings.Contains(steps, "bad: ") {
 			t.Errorf("%s: the query\n%s\nhas the plan\n%s", name, q.text, steps)
 		}
 	}

@@ -80,21 +80,22 @@ func (t *tx) packsOf(v *registry.Run) (err error) {
 }
 
 // Runs implements registry.RunTx. One index gives the runs in their order: that of the pack, of the digest, or of the first
-// of the other fields.
+// of the other fields. Where an account is given it is that of its runs: else who has few would have all runs of a pack read. With EXISTS PostgreSQL might begin with those.
 func (t *tx) Runs(f registry.RunFilter) ([]registry.Run, error) {
 	var q conditions
 	from, at, id := `runs r`, `r.received_at`, `r.id`
 	switch {
+	case f.Account != "" && f.Pack != "":
+		q.list = append(q.list, `(SELECT 1 FROM run_packs k WHERE k.run = r.id AND k.pack = `+q.arg(f.Pack)+` AND k.version = `+q.arg(f.Version)+q.amongDigests(f.Digest)+` LIMIT 1) = 1`)
+	case f.Account != "" && !f.Digest.IsZero():
+		q.add(`(SELECT 1 FROM run_digests k WHERE k.run = r.id AND k.digest = %s LIMIT 1) = 1`, f.Digest.String())
 	case f.Pack != "":
 		from, at, id = `run_packs k JOIN runs r ON r.id = k.run`, `k.at`, `k.run`
 		q.add(`k.pack = %s`, f.Pack)
-		q.add(`k.version = %s`, f.Version)
+		q.list = append(q.list, `k.version = `+q.arg(f.Version)+q.amongDigests(f.Digest))
 	case !f.Digest.IsZero():
 		from, at, id = `run_digests k JOIN runs r ON r.id = k.run`, `k.at`, `k.run`
 		q.add(`k.digest = %s`, f.Digest.String())
-	}
-	if f.Pack != "" && !f.Digest.IsZero() {
-		q.add(`%s IN (k.content, k.tree, k.manifest)`, f.Digest.String())
 	}
 	q.equal(`r.job`, f.Job)
 	q.equal(`r.node`, f.Node)
@@ -110,6 +111,14 @@ func (t *tx) Runs(f registry.RunFilter) ([]registry.Run, error) {
 		}
 	}
 	return list, err
+}
+
+// amongDigests is the further condition that a pack has the digest, unless that is zero.
+func (c *conditions) amongDigests(d digest.Digest) string {
+	if d.IsZero() {
+		return ""
+	}
+	return ` AND ` + c.arg(d.String()) + ` IN (k.content, k.tree, k.manifest)`
 }
 
 // JobRuns implements registry.RunTx.
