@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/gatehouse-registry/gatehouse/admission/denylist"
 	"github.com/gatehouse-registry/gatehouse/admission/dialect"
@@ -65,6 +67,50 @@ func TestRevokeAgainstPublish(t *testing.T) {
 			t.Errorf("an owner revokes: %v", err)
 		}
 	})
+}
+
+// TestDenyListOfReplicas holds that replicas sign the same list, whenever each is asked, and that every list which is given out
+// has half of its life before it.
+func TestDenyListOfReplicas(t *testing.T) {
+	t.Parallel()
+	var now atomic.Int64
+	w := newJobWorld(t, newSQLiteWorld(t, registry.DefaultSettings()), registry.DefaultSettings(), func(d *registry.Deps) {
+		d.Now = func() time.Time { return time.Unix(now.Load(), 250e6) }
+	})
+	begin := time.Date(2026, 11, 30, 10, 0, 0, 0, time.UTC)
+	tag := func(replica int, minute time.Duration) string {
+		t.Helper()
+		at := begin.Add(minute * time.Minute)
+		now.Store(at.Unix())
+		envelope, tag, err := w.replicas[replica].DenyList(t.Context(), bob)
+		w.must("deny list", err)
+		payload, err := receipt.Peek(envelope, denylist.PayloadType, denylist.MaxEnvelope)
+		w.must("deny list", err)
+		list, err := denylist.Parse(payload)
+		w.must("deny list", err)
+		if list.IssuedAt.After(at) || list.Expires.Before(at.Add(registry.DefaultSettings().DenyListTTL/2)) {
+			t.Errorf("in minute %d the list was issued at %s and expires at %s", minute, list.IssuedAt, list.Expires)
+		}
+		return tag
+	}
+	first := tag(0, 3)
+	if other := tag(1, 29); other != first {
+		t.Error("the other replica has another list")
+	}
+	second := tag(1, 31)
+	if other := tag(0, 32); other != second || second == first {
+		t.Errorf("after half of its life: %s and %s, before %s", second, other, first)
+	}
+	w.shipped(alice, dialect.Forge, "p", "1.0.0", "")
+	_, err := w.replicas[0].RevokeVersion(t.Context(), root, "alice", "p", "1.0.0", "why")
+	w.must("revoke", err)
+	third := tag(1, 40)
+	if other := tag(0, 45); other != third || third == second {
+		t.Errorf("after a revocation: %s and %s, before %s", third, other, second)
+	}
+	if tag(0, 61) == third || tag(1, 62) != tag(0, 62) {
+		t.Error("the list of an hour ago is given out, or the replicas differ")
+	}
 }
 
 // olderStore is a store whose jobs an older program put there, which kept nothing of what they pin.
