@@ -21,8 +21,8 @@ type rootFlags struct {
 // privateCopy is the one thing that --allow allows.
 const privateCopy = string(launchverify.ModePrivateCopy)
 
-// pinnedPackage is --from-package without a file.
-const pinnedPackage = "\x00"
+// pinnedPackage is --from-package without a file, as help shows it; a file of that name is ./(pinned).
+const pinnedPackage = "(pinned)"
 
 func (f *rootFlags) add(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&f.allow, "allow", nil, "private-copy: launch where the node has no namespaces")
@@ -30,7 +30,7 @@ func (f *rootFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.user, "user", "", "run the command as this account, NAME or UID[:GID], with its groups (the agent must be root)")
 	flags.BoolVar(&f.probe, "probe", false, "launch nothing, and say which modes of protection this node allows")
 	flags.StringVar(&f.mountPoint, "mount-point", "", "the empty, root-owned folder at which the job sees its directory (default one that the node has)")
-	flags.StringVar(&f.fromPackage, "from-package", "", "make the job directory of the admitted job package, from the cache or the registry, or from `=FILE`")
+	flags.StringVar(&f.fromPackage, "from-package", "", "make the job directory of the admitted job package, from the cache or the registry, or with =FILE from that `FILE`")
 	flags.Lookup("from-package").NoOptDefVal = pinnedPackage
 }
 

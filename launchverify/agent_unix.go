@@ -52,7 +52,7 @@ func (l *launch) stage(ctx context.Context, p *plan) (why string, err error) {
 	defer close(ended)
 	if err := startLasting(cmd, ended); err != nil {
 		if p.Mode != ModePrivateCopy && unavailable(err) {
-			return fmt.Sprintf("start in new namespaces: %v", err), nil
+			return "start in new namespaces: " + whyUnavailable(err), nil
 		}
 		return "", fmt.Errorf("start the stage: %w", err)
 	}

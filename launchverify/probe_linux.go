@@ -26,13 +26,7 @@ func kernelFacts() []ProbedFact {
 		}
 		facts = append(facts, ProbedFact{name, err == nil, oneLine(detail)})
 	}
-	var settings []string
-	for _, name := range namespaceSettings {
-		if b, err := os.ReadFile("/proc/sys/" + name); err == nil {
-			settings = append(settings, strings.ReplaceAll(name, "/", ".")+"="+strings.TrimSpace(string(b)))
-		}
-	}
-	facts = append(facts, ProbedFact{"settings", true, strings.Join(settings, " ")})
+	facts = append(facts, ProbedFact{"settings", true, settingsNow()})
 	lsm, err := os.ReadFile("/sys/kernel/security/lsm")
 	if err != nil {
 		lsm = []byte("not told: " + err.Error())
@@ -50,6 +44,17 @@ func kernelFacts() []ProbedFact {
 	}
 	facts = append(facts, ProbedFact{"memory for roots", true, memory})
 	return facts
+}
+
+// settingsNow gives namespaceSettings and their values, of which some kernels have fewer.
+func settingsNow() string {
+	var settings []string
+	for _, name := range namespaceSettings {
+		if b, err := os.ReadFile("/proc/sys/" + name); err == nil {
+			settings = append(settings, strings.ReplaceAll(name, "/", ".")+"="+strings.TrimSpace(string(b)))
+		}
+	}
+	return strings.Join(settings, " ")
 }
 
 // tryNoNewPrivs sets the flag on a thread that ends with it.

@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/gatehouse-registry/gatehouse/admission/dialect"
@@ -83,5 +85,16 @@ func TestProbeFindsNothing(t *testing.T) {
 	}
 	if _, err := RunProbe(context.Background(), ProbeOptions{CacheDir: base, User: &User{UID: os.Geteuid() + 1}}); os.Geteuid() != 0 && ExitCode(Record{}, err) != exitUsage {
 		t.Errorf("another user: %v", err)
+	}
+}
+
+// A limit on namespaces is named as what it is: the kernel says that no space is left on a device.
+func TestNamespacesUsedUp(t *testing.T) {
+	got := whyUnavailable(&fs.PathError{Op: "fork/exec", Path: "/proc/self/exe", Err: syscall.ENOSPC})
+	if strings.Contains(got, "device") || !strings.Contains(got, "user.max_user_namespaces=") {
+		t.Errorf("said %q", got)
+	}
+	if got := whyUnavailable(syscall.EPERM); got != syscall.EPERM.Error() {
+		t.Errorf("said %q", got)
 	}
 }

@@ -103,6 +103,14 @@ func unavailable(err error) bool {
 		errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EACCES) || errors.Is(err, unix.EUSERS) || errors.Is(err, fs.ErrNotExist)
 }
 
+// whyUnavailable words such a failure. The kernel's own word for a limit on namespaces is that no space is left on a device.
+func whyUnavailable(err error) string {
+	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EUSERS) {
+		return fmt.Sprintf("the kernel gives out no more of them (%s): raise the limit that is reached", settingsNow())
+	}
+	return err.Error()
+}
+
 // mountRoot is the private root of the modes with a mount namespace.
 type mountRoot struct {
 	path   string

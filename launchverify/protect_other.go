@@ -21,4 +21,6 @@ func namespaces(*plan) *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgi
 
 func unavailable(error) bool { return false }
 
+func whyUnavailable(err error) string { return err.Error() }
+
 func protect(*plan, int64) (privateRoot, error) { return nil, errNoNamespaces }

@@ -77,7 +77,7 @@ func receiptRefused(err error) error {
 	if e, ok := errors.AsType[*receipt.Error](err); ok && e.Problem == receipt.Malformed {
 		code = Invalid
 	}
-	return Errorf(code, "receipt: %w", err)
+	return Errorf(code, "the registry does not take the receipt: %w", err)
 }
 
 // mayLaunch answers why a job is not started any more. Errors: Denied.

@@ -14,7 +14,7 @@ var launchRules = []Info{
 	},
 	{
 		ID: "launch.spec.file", Title: "The spec is a regular file of at most 1 MiB.",
-		Fix:    "Put the spec itself where it belongs, as the server sent it.",
+		Fix:    "Put the spec itself where it belongs, as the server sent it, readable for the job's account.",
 		Source: "design.md 6", Gates: launchOnly, Ours: true, Fixed: true,
 		Example: told(`JOB/.starforge/jobspec.json is a symbolic link.`),
 	},
@@ -254,7 +254,7 @@ var launchRules = []Info{
 	},
 	{
 		ID: "launch.protection", Title: "The node lets the agent give the job a root of its own.",
-		Fix:    "Allow mount namespaces (root, or unprivileged user namespaces), or accept a private copy with --allow private-copy.",
+		Fix:    "Allow mount namespaces (root, or unprivileged user namespaces; `sf launch --probe` says what the node lacks), or accept a private copy with --allow private-copy.",
 		Source: "design.md 6", Gates: launchOnly, Ours: true, Fixed: true,
 		Example: told(`The node gives no user namespaces, and --allow private-copy is not given.`),
 	},
