@@ -121,20 +121,27 @@ func (c *Cache) evict(more func(used, freed int64) bool) (freed int64, err error
 	return freed, err
 }
 
-// evictOne removes an entry, unless somebody began to hold it before it was taken away: then it is put back.
+// evictOne removes an entry, unless somebody began to hold it before it was taken away: then it is put back. A tree's record goes
+// first: once the tree is away another process may make both anew.
 func (c *Cache) evictOne(key string, seen *sightings) (away bool, err error) {
 	tmp, err := c.temporary("tmp")
 	if err != nil {
 		return false, err
 	}
-	aside := path.Join(tmp, "entry")
+	aside, record := path.Join(tmp, "entry"), ""
+	if strings.HasPrefix(key, trees) {
+		record = path.Join(tmp, "record")
+		_ = c.root.Rename(recordOf(key), record) // one that stays has no tree, and is a stray
+	}
 	err = c.root.Rename(key, aside)
-	if err == nil {
-		if len(c.holders(seen)[key]) > 0 {
-			_ = c.root.Rename(aside, key) // one that was made in its place is as good
-		} else if away = true; strings.HasPrefix(key, trees) {
-			err = c.remove(recordOf(key))
-		}
+	switch {
+	case err == nil && len(c.holders(seen)[key]) == 0:
+		away = true
+	case err == nil:
+		_ = c.root.Rename(aside, key) // one that was made in its place is as good
+		fallthrough
+	case !gone(err) && record != "":
+		_ = c.root.Rename(record, recordOf(key))
 	}
 	if gone(err) {
 		away, err = true, nil

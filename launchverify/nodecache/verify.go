@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 
 	"github.com/gatehouse-registry/gatehouse/admission/limit"
 	"github.com/gatehouse-registry/gatehouse/digest"
@@ -31,14 +32,12 @@ func (c *Cache) Verify(ctx context.Context, repair bool, each func(Verdict) erro
 			return damaged, err
 		}
 		v := Verdict{Info: e}
-		problem := c.check(ctx, e)
+		there, problem := c.judge(ctx, e)
 		if ctx.Err() != nil {
 			return damaged, ctx.Err()
 		}
-		if gone(problem) {
-			if _, err := c.root.Lstat(e.key); gone(err) {
-				continue // another process removed it
-			}
+		if !there {
+			continue // another process removed it
 		}
 		if problem != nil {
 			damaged++
@@ -57,13 +56,40 @@ func (c *Cache) Verify(ctx context.Context, repair bool, each func(Verdict) erro
 	return damaged, nil
 }
 
+var errNoRecord = errors.New("neither manifest nor record says what its files should be")
+
+// judge checks an entry. What another process removed or made anew meanwhile is no damage: then it is looked at again, and one
+// that is not there any more has no verdict.
+func (c *Cache) judge(ctx context.Context, e Info) (there bool, problem error) {
+	for range 10 {
+		before, err := c.root.Lstat(e.key)
+		if gone(err) {
+			return false, nil
+		}
+		if problem = c.check(ctx, e); problem == nil || err != nil || ctx.Err() != nil {
+			return true, problem
+		}
+		after, err := c.root.Lstat(e.key)
+		if gone(err) {
+			return false, nil
+		}
+		if err == nil && os.SameFile(before, after) && !gone(problem) && !errors.Is(problem, errNoRecord) {
+			return true, problem
+		}
+		if sleep(ctx, firstLook) != nil {
+			break
+		}
+	}
+	return true, problem
+}
+
 func (c *Cache) check(ctx context.Context, e Info) error {
 	if e.Kind == "blob" {
 		return c.checkBlob(ctx, e)
 	}
 	want, err := c.described(e.Digest)
 	if gone(err) {
-		return errors.New("neither manifest nor record says what its files should be")
+		return errNoRecord
 	}
 	if err != nil {
 		return fmt.Errorf("its record: %w", err)
