@@ -93,7 +93,8 @@ func (t TrustSet) Open(envelope []byte, payloadType string, max int) (payload []
 	}
 	accepted, payload, err := ev.VerifyAndDecode(context.Background(), env)
 	if err != nil {
-		return nil, "", &Error{Untrusted, fmt.Sprintf("no trusted key signed it (it names %s, trusted are %s)", signers(env), t), err}
+		// What the library says beside it, of thresholds, helps nobody who reads a refusal.
+		return nil, "", &Error{Problem: Untrusted, Message: fmt.Sprintf("no trusted key signed it (it names %s, trusted are %s)", signers(env), t)}
 	}
 	return payload, accepted[0].KeyID, nil
 }

@@ -164,7 +164,7 @@ var launchRules = []Info{
 	},
 	{
 		ID: "launch.plugin.missing", Title: "Every plugin that the spec names lies in the job directory, as a folder with its name.",
-		Fix:    "Put it there (`sf plugin pull OWNER/NAME@VERSION FOLDER`), or launch with --from-package, which needs no folder, or take it out of spec.plugins and submit again.",
+		Fix:    "Put it there (`sf plugin pull OWNER/NAME@VERSION FOLDER`), or launch a job that was submitted with its package by --from-package, which needs no folder, or take it out of spec.plugins and submit again.",
 		Source: "launch.md 3", Gates: launchOnly,
 		Example: told(`JOB/forge_plugins has no folder grad-clip.`),
 	},
@@ -212,7 +212,7 @@ var launchRules = []Info{
 	},
 	{
 		ID: "launch.recipe.missing", Title: "Every recipe pack that the receipt pins lies in the job directory.",
-		Fix:    "Put it there (`sf plugin pull OWNER/NAME@VERSION FOLDER`), or launch with --from-package, which needs no folder.",
+		Fix:    "Put it there (`sf plugin pull OWNER/NAME@VERSION FOLDER`), or launch a job that was submitted with its package by --from-package, which needs no folder.",
 		Source: "design.md 6", Gates: launchOnly, Ours: true, Fixed: true,
 		Example: told(`The receipt pins a recipe pack that JOB/forge_recipes lacks.`),
 	},

@@ -77,7 +77,7 @@ func (s *State) Spool() string { return filepath.Join(s.dir, spoolName) }
 func (s *State) Public() ed25519.PublicKey { return s.Key.Public().(ed25519.PublicKey) }
 
 // ErrNotJoined says that a folder holds no node's state.
-var ErrNotJoined = errors.New("this node has not joined a registry")
+var ErrNotJoined = errors.New("this node has not joined a registry: sf node join SERVER")
 
 // Open reads the state in dir. A folder that is not there, or in which nobody has joined, is an error that wraps
 // ErrNotJoined.
