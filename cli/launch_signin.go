@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-registry/gatehouse/admission/receipt"
+	"github.com/gatehouse-registry/gatehouse/registry"
 	"github.com/gatehouse-registry/gatehouse/registry/client"
 )
 
@@ -36,7 +37,10 @@ func (s *launchSignIn) client(ctx context.Context) (*client.Client, error) {
 		err := s.asNode()
 		if err == nil && s.node == nil {
 			s.person, err = s.app.env.ociClient(ctx)
-			return s.person, err
+			if s.envelope == nil || registry.CodeOf(err) != registry.Denied {
+				return s.person, err
+			}
+			err = s.byNodeToken()
 		}
 		if err != nil {
 			return nil, err
@@ -49,6 +53,17 @@ func (s *launchSignIn) client(ctx context.Context) (*client.Client, error) {
 	}
 	s.granted, s.until = s.node.WithGrant(g.Token), asked.Add(time.Duration(g.ExpiresIn)*time.Second/2)
 	return s.granted, nil
+}
+
+// byNodeToken takes the token of GATEHOUSE_TOKEN for a node's: who may not even ask who it is. In a container the token is
+// all that there is of the node.
+func (s *launchSignIn) byNodeToken() error {
+	patience, err := s.app.env.patience()
+	if err != nil {
+		return err
+	}
+	s.node, _, err = s.app.env.patientClient(patience)
+	return err
 }
 
 // asNode signs in as the node, where this machine joined the registry that the receipt is of.
