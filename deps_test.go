@@ -31,7 +31,7 @@ var layers = [][]string{
 	{"admission"},
 	{"admission/"},
 	{"digest"},
-	{"testdata", "internal/durable", "internal/pattern", "internal/testservice"},
+	{"testdata", "internal/durable", "internal/pattern", "internal/testservice", "internal/walk"},
 }
 
 // only lists who alone may import a module, by prefix of the importing package.
@@ -51,7 +51,7 @@ var only = map[string][]string{
 	"golang.org/x/crypto":                {"registry/auth"},
 	"github.com/coreos/go-oidc/v3":       {"registry/auth/oidc"},
 	"github.com/go-jose/go-jose/v4":      {"registry/auth"},
-	"golang.org/x/sys":                   {"launchverify", "cli"},
+	"golang.org/x/sys":                   {"launchverify", "cli", "internal/walk"},
 	"github.com/klauspost/compress":      {"admission/archive"},
 	"github.com/prometheus/":             {"registry/server"},
 	"go.opentelemetry.io/":               {"registry/server"},

@@ -174,9 +174,9 @@ const (
 // place opens the names of the job directory that the job may see, with the job's rights, and makes a place for each.
 func (m *mountRoot) place(p *plan, names []string, root *os.Root) error {
 	err := p.User.identity().do(func() error {
-		dir, err := unix.Open(p.JobDir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		dir, err := walked(p.JobDir)
 		if err != nil {
-			return &fs.PathError{Op: "open", Path: p.JobDir, Err: err}
+			return err
 		}
 		defer unix.Close(dir)
 		for _, name := range names {
