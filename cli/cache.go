@@ -98,6 +98,9 @@ func (a app) cacheList() *cobra.Command {
 				return err
 			}
 			defer c.Close()
+			if err := c.Usable(); err != nil {
+				return err
+			}
 			all := c.List()
 			if a.opt.json {
 				return a.env.writeJSON(all)

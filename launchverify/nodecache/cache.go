@@ -59,6 +59,7 @@ type Options struct {
 type Cache struct {
 	dir  string
 	root *os.Root // nil when the folder is not there and can't be made
+	shut error    // why root is nil
 	opt  Options
 	me   owner
 
@@ -101,6 +102,7 @@ func openAs(dir string, o Options, me owner) *Cache {
 	_ = os.MkdirAll(dir, 0o755) // a folder that is not there afterwards shows at once
 	root, err := os.OpenRoot(dir)
 	if err != nil {
+		c.shut = fmt.Errorf("the cache can't be opened: %w", err)
 		return c
 	}
 	c.root = root
@@ -116,6 +118,9 @@ func openAs(dir string, o Options, me owner) *Cache {
 	c.sweep()
 	return c
 }
+
+// Usable fails when the cache's folder can be neither read nor made. Launches do without one.
+func (c *Cache) Usable() error { return c.shut }
 
 // Dir is the cache's folder.
 func (c *Cache) Dir() string { return c.dir }

@@ -162,7 +162,7 @@ type Collected struct {
 func (c *Cache) Collect(maxBytes int64, dryRun bool) (Collected, error) {
 	out := Collected{Evicted: []Info{}}
 	if c.root == nil {
-		return out, fs.ErrNotExist
+		return out, c.shut
 	}
 	seen := c.sightings()
 	var errs []error

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 
 	"github.com/gatehouse-registry/gatehouse/admission/limit"
@@ -25,7 +24,7 @@ type Verdict struct {
 // damaged is dropped.
 func (c *Cache) Verify(ctx context.Context, repair bool, each func(Verdict) error) (damaged int, err error) {
 	if c.root == nil {
-		return 0, fs.ErrNotExist
+		return 0, c.shut
 	}
 	for _, e := range c.List() {
 		if err := ctx.Err(); err != nil {
