@@ -106,7 +106,7 @@ func (a app) runLaunch(ctx context.Context, f launchFlags, command []string) err
 		return err
 	}
 	if tell != nil {
-		o.Started = tell.started
+		o.Started, o.Hidden = tell.started, []string{tell.node.Folder()}
 	}
 	ctx, stop := throughHangups(ctx)
 	defer stop()
