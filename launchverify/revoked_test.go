@@ -385,12 +385,12 @@ func TestStatements(t *testing.T) {
 		}, runrecord.StateEnded, 0, "", ""},
 		"many arguments":     {func(r *rig, o *Options) { o.Command = slices.Repeat([]string{"true"}, 3000) }, runrecord.StateEnded, 0, "", ""},
 		"no command":         {func(r *rig, o *Options) { o.Command = []string{"/nowhere/at-all"} }, runrecord.StateRefused, 127, "", "no such file"},
-		"no receipt":         {func(r *rig, o *Options) { os.Remove(r.job + receipt.Suffix) }, runrecord.StateRefused, 7, "launch.receipt.missing", ""},
-		"no spec":            {func(r *rig, o *Options) { os.Remove(r.specPath()) }, runrecord.StateRefused, 3, "launch.spec.missing", ""},
+		"no receipt":         {func(r *rig, o *Options) { os.Remove(r.job + receipt.Suffix) }, "", 7, "", ""},
+		"no spec":            {func(r *rig, o *Options) { os.Remove(r.specPath()) }, "", 3, "", ""},
 		"a changed plugin":   {func(r *rig, o *Options) { r.write("forge_plugins/alpha/alpha_patch.py", "import os\n") }, runrecord.StateRefused, 7, "launch.digest.content", ""},
 		"the registry away":  {func(r *rig, o *Options) { r.shelf.down = true }, runrecord.StateRefused, 5, "", "not found"},
 		"only checked":       {func(r *rig, o *Options) { o.CheckOnly, o.Command = true, nil }, "", 0, "", ""},
-		"checked in vain":    {func(r *rig, o *Options) { o.CheckOnly, o.Command = true, nil; os.Remove(r.job + receipt.Suffix) }, runrecord.StateRefused, 7, "launch.receipt.missing", ""},
+		"checked in vain":    {func(r *rig, o *Options) { o.CheckOnly, o.Command = true, nil; os.Remove(r.job + receipt.Suffix) }, "", 7, "", ""},
 		"impossible options": {func(r *rig, o *Options) { o.Command = nil }, "", 2, "", ""},
 	} {
 		r, pin, s, o := revocable(t)

@@ -72,17 +72,20 @@ func TestStatementsOfOddRecords(t *testing.T) {
 			},
 		},
 		"many violations": {
-			Record{Command: []string{}, SpecBytes: d, Decision: &rule.Decision{Rules: "r", Violations: many(500, strings.Repeat("\x1b", 2000)), Warnings: many(101, "w")}}, &rule.Denied{},
+			Record{Command: []string{}, SpecBytes: d, Receipt: d, KeysFrom: FromFile, Job: "job-1", Audience: "registry-1", Dialect: dialect.Forge, Plugins: []receipt.Pin{}, Decision: &rule.Decision{Rules: "r", Violations: many(500, strings.Repeat("\x1b", 2000)), Warnings: many(101, "w")}}, &rule.Denied{},
 			func(p runrecord.Predicate) bool {
 				return p.State == runrecord.StateRefused && len(p.Decision.Violations) == runrecord.MaxFindings && p.Decision.Omitted == 401
 			},
 		},
-		"nothing known": {Record{}, errors.New("the node cache can't be opened"), func(p runrecord.Predicate) bool { return p.Problem != "" && p.SpecBytes.IsZero() }},
+		"little known":    {Record{SpecBytes: d, Receipt: d, KeysFrom: FromFile, Job: "job-1", Audience: "registry-1", Dialect: dialect.Forge, Plugins: []receipt.Pin{}}, errors.New("the node cache can't be opened"), func(p runrecord.Predicate) bool { return p.Problem != "" && p.Decision == nil }},
+		"a run of no job": {Record{Receipt: d, KeysFrom: FromFile, SpecBytes: d}, errors.New("no key verified the receipt"), nil},
 	} {
 		w := Witness{Run: strings.Repeat("0", 32), Agent: "test", Node: runrecord.Node{Name: "n"}}
 		s, ok := EndedStatement(c.record, c.err, 1, now, w)
+		if ok != (c.check != nil) {
+			t.Errorf("%s: there is something to say: %v", name, ok)
+		}
 		if !ok {
-			t.Errorf("%s: nothing to say", name)
 			continue
 		}
 		envelope, err := runrecord.Sign(s, key)
