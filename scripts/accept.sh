@@ -61,7 +61,7 @@ run clients-base-path-tp clients embedded /tp --clients tp --fast
 for form in embedded postgres-s3; do
 	run "browser-$form" against "$form" "$work/browser" -server '{server}' -token '{token}' -sf "$sf" -venv "$venv"
 done
-run projects "${PYTHON:-python3}" "$root/testdata/interop/projects/accept.py" --sf "$sf" --venv "$venv" --methods 5 ${SHARED:+--samples "$SHARED/fixtures/starforge/projects"}
+run projects "${PYTHON:-python3}" "$root/testdata/interop/projects/accept.py" --sf "$sf" --venv "$venv" --methods 5 ${shared:+--samples "$shared/fixtures/starforge/projects"}
 launchers=$(sh "$root/testdata/interop/launch/launchers.sh")
 if [ -z "$shared" ]; then
 	echo "accept: WARNING: there is no \$SHARED and no ../shared: its attacks and launch cases are NOT run, only the project's own" >&2
@@ -78,7 +78,7 @@ for part in slurm ray; do
 done
 run kubernetes "${PYTHON:-python3}" "$root/testdata/interop/kubernetes/accept.py" --sf "$sf" --go "$go"
 run ssh "${PYTHON:-python3}" "$root/testdata/interop/ssh/accept.py" --sf "$sf"
-run submissions "${PYTHON:-python3}" "$root/testdata/interop/submissions/accept.py" --sf "$sf" --venv "$venv" ${SHARED:+--projects "$SHARED/fixtures/starforge/projects"}
+run submissions "${PYTHON:-python3}" "$root/testdata/interop/submissions/accept.py" --sf "$sf" --venv "$venv" ${shared:+--projects "$shared/fixtures/starforge/projects"}
 run oci "$work/ociclients" -sf "$sf" -bin "$tools"
 run oci-postgres-s3 "$work/ociclients" -sf "$sf" -bin "$tools" -form postgres-s3
 run moving sh "$root/scripts/moving.sh" "$sf" "$tools" "$tools/registry"
