@@ -39,7 +39,7 @@ func Open(dir string, follow func(owner int) error) (*os.File, error) {
 		if name == "" || name == "." {
 			continue
 		}
-		next, err := unix.Openat(at, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		next, err := open(at, name)
 		if err != nil {
 			return fail(err)
 		}
@@ -71,6 +71,16 @@ func Open(dir string, follow func(owner int) error) (*os.File, error) {
 		return fail(syscall.ENOTDIR)
 	}
 	return os.NewFile(uintptr(at), dir), nil
+}
+
+// open opens a folder, or else what has its name: asked for a folder the kernel mounts what is mounted when it is wanted.
+func open(at int, name string) (int, error) {
+	const path = unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC
+	fd, err := unix.Openat(at, name, path|unix.O_DIRECTORY, 0)
+	if err == unix.ENOTDIR || err == unix.ELOOP {
+		fd, err = unix.Openat(at, name, path, 0)
+	}
+	return fd, err
 }
 
 func top() (int, error) {
