@@ -58,3 +58,23 @@ func TestJobsOfAnOlderProgram(t *testing.T) {
 		}
 	})
 }
+
+// TestRevokedStaysSo holds that the store itself keeps a revoked version from being enabled: a replica of an older program, which
+// knows of no revocations, may run beside this one.
+func TestRevokedStaysSo(t *testing.T) {
+	opened(t, func(t *testing.T, s *Store) {
+		fill(t, s, "a") // one of its versions is revoked
+		if err := s.Update(t.Context(), raw(`UPDATE versions SET enabled = 1 WHERE revoked_at = 0`)); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Update(t.Context(), raw(`UPDATE versions SET enabled = 1 WHERE revoked_at <> 0`)); registry.CodeOf(err) != registry.Conflict {
+			t.Errorf("a version that was revoked is enabled: %v", err)
+		}
+		n := 0
+		if err := s.View(t.Context(), func(r registry.Tx) error {
+			return r.(*tx).get(`SELECT COUNT(*) FROM versions WHERE enabled = 0`, nil, &n)
+		}); err != nil || n != 1 {
+			t.Errorf("%d versions stay disabled, %v", n, err)
+		}
+	})
+}
