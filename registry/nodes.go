@@ -15,7 +15,7 @@ import (
 
 // A node is a machine whose launch agent signs in with a token of its own. What it may do stands in auth.Node: it registers
 // keys, asks for grants (node_grants.go), sends records of runs (runs.go), and reads the deny list. No person is behind it, so
-// nothing of it is read from the account that its tokens hang on but whether that is disabled.
+// nothing of it is read from the account that its tokens hang on.
 
 // nodePrefix begins the account of a node. No account that a person has holds a slash.
 const nodePrefix = "node/"
@@ -56,11 +56,13 @@ func (s *Service) CreateNode(ctx context.Context, p auth.Principal, node string)
 	return secret, n, err
 }
 
-// letIn writes a node with its account, or opens those of one that was removed.
+// letIn writes a node with its account, or lets one in again that was removed. The account is disabled from the beginning: all
+// that signs in with it is a node's token, here (Service.principal). A replica of an older program, which would take the node for a
+// person, lets nobody in.
 func letIn(tx Tx, n Node) error {
 	switch before, err := tx.Node(n.Name); {
 	case errors.Is(err, ErrNotFound):
-		if err := tx.InsertAccount(Account{Name: n.Account, Role: auth.Viewer, CreatedAt: n.CreatedAt}); err != nil {
+		if err := tx.InsertAccount(Account{Name: n.Account, Role: auth.Viewer, Disabled: true, CreatedAt: n.CreatedAt}); err != nil {
 			return err
 		}
 		return tx.InsertNode(n)
@@ -69,19 +71,7 @@ func letIn(tx Tx, n Node) error {
 	case before.RemovedAt.IsZero():
 		return Errorf(Conflict, "node %s exists; sf admin node rotate gives it another token", n.Name)
 	}
-	if err := tx.UpdateNode(n); err != nil {
-		return err
-	}
-	return setAccountDisabled(tx, n.Account, false)
-}
-
-func setAccountDisabled(tx Tx, account string, disabled bool) error {
-	a, err := tx.Account(account)
-	if err != nil {
-		return err
-	}
-	a.Disabled = disabled
-	return tx.UpdateAccount(a)
+	return tx.UpdateNode(n)
 }
 
 // nodeToken makes a node's one token. What makes it may itself expire: a token never makes one that lives longer.
@@ -156,9 +146,6 @@ func (s *Service) RemoveNode(ctx context.Context, p auth.Principal, node string)
 			return err
 		}
 		if err := s.endTokens(tx, n.Account); err != nil {
-			return err
-		}
-		if err := setAccountDisabled(tx, n.Account, true); err != nil {
 			return err
 		}
 		n.RemovedAt = s.now()

@@ -142,17 +142,17 @@ func credentialOf(a Account) string {
 // credential is not its own, or was revoked or expired; for a robot also when it or its owner is out.
 func (s *Service) principal(tx Tx, account, credential string) (signedIn, error) {
 	a, err := tx.Account(account)
-	if err == nil && a.Disabled {
+	if err == nil && a.Disabled && !isNode(account) { // whether a node may sign in says its own row
 		err = ErrNotFound
 	}
 	if err != nil {
 		return signedIn{}, err
 	}
 	in := signedIn{principal: auth.Principal{Account: a.Name, Role: a.Role}}
-	if id, ok := strings.CutPrefix(credential, sessionCredential); ok {
+	if id, ok := strings.CutPrefix(credential, sessionCredential); ok && !isNode(account) {
 		return s.sessionPrincipal(tx, in, id)
 	}
-	if strings.HasPrefix(credential, passwordCredential) {
+	if strings.HasPrefix(credential, passwordCredential) && !isNode(account) {
 		if a.PasswordHash == "" || credential != credentialOf(a) {
 			return in, ErrNotFound
 		}
