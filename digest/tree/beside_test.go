@@ -146,3 +146,46 @@ func TestOpenDirBesideManyFiles(t *testing.T) {
 		sameOutcome(t, own, write(t, twin), tree.Limits{})
 	}
 }
+
+// TestOpenDirBesideOften reads small trees many times over: the end of the content digest must cut nobody short who still
+// hashes the last file by itself or compares it.
+func TestOpenDirBesideOften(t *testing.T) {
+	own, other := t.TempDir(), t.TempDir()
+	for _, dir := range []string{own, other} {
+		for name, text := range map[string]string{"a.py": "one", "b.yaml": "two"} {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	roots := make([]*os.Root, 2)
+	for i, dir := range []string{own, other} {
+		root, err := os.OpenRoot(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer root.Close()
+		roots[i] = root
+	}
+	alone, err := tree.OpenDir(roots[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := alone.Listing().Tree
+	look := func(differ bool) {
+		for range 2000 {
+			d, beside, err := tree.OpenDirBeside(roots[0], roots[1], tree.Limits{})
+			if err != nil || beside.Err != nil {
+				t.Fatal(err, beside.Err)
+			}
+			if d.Listing().Tree != want || (beside.Dir.Listing().Tree != want) != differ {
+				t.Fatalf("trees %s and %s, expected %s; the other one differs: %v", d.Listing().Tree, beside.Dir.Listing().Tree, want, differ)
+			}
+		}
+	}
+	look(false)
+	if err := os.WriteFile(filepath.Join(other, "b.yaml"), []byte("twO"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	look(true)
+}

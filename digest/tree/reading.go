@@ -37,7 +37,7 @@ type reading struct {
 	limit     int64        // of all bytes; 0 is none
 	bytes     atomic.Int64 // read so far
 	readers   []fileReader
-	done      chan struct{} // closed when the reading ends, early or not
+	done      chan struct{} // closed when the reading ends, early or when nobody looks at anything any more
 	wg        sync.WaitGroup
 }
 
@@ -68,9 +68,19 @@ func newReading(d *Dir, files []*Entry, limit int64) *reading {
 	return &reading{dir: d, files: files, limit: limit, readers: make([]fileReader, n), done: make(chan struct{})}
 }
 
-// content reads everything and returns the content digest.
+// content reads everything and returns the content digest. Then every file has its own digest too, and the companion has
+// compared every byte.
 func (r *reading) content() (digest.Digest, error) {
 	defer r.end()
+	sum, err := r.all()
+	if err == nil {
+		r.wg.Wait() // the content digest may be done while others still look at the last pieces
+	}
+	return sum, err
+}
+
+// all starts the readers and takes everything that they read.
+func (r *reading) all() (digest.Digest, error) {
 	for k := range r.readers {
 		r.start(k)
 	}
@@ -85,7 +95,7 @@ func (r *reading) content() (digest.Digest, error) {
 	return content.digest(), nil
 }
 
-// end waits for all that runs and gives the buffers back.
+// end stops what still runs, waits for it and gives the buffers back.
 func (r *reading) end() {
 	close(r.done)
 	r.wg.Wait()
