@@ -182,6 +182,24 @@ func waitDead(t *testing.T, pid int) {
 	t.Errorf("process %d is still there", pid)
 }
 
+// stopWhole stops a process and waits until each of its threads has.
+func stopWhole(t *testing.T, pid int) {
+	t.Helper()
+	syscall.Kill(pid, syscall.SIGSTOP)
+	for range 2000 {
+		threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+		running := slices.ContainsFunc(threads, func(stat string) bool {
+			b, err := os.ReadFile(stat)
+			return err == nil && !strings.Contains(string(b), ") T ")
+		})
+		if err == nil && len(threads) > 0 && !running {
+			return
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	t.Fatalf("process %d does not stop", pid)
+}
+
 // noGroups fails when a control group of an agent that is gone is left.
 func noGroups(t *testing.T) {
 	t.Helper()
@@ -217,9 +235,9 @@ func TestNextLaunchEndsGroups(t *testing.T) {
 		waitFor(t, filepath.Join(r.base, "up"))
 		keeper, stage := familyOf(cmd.Process.Pid)
 		for _, pid := range []int{cmd.Process.Pid, keeper, stage} {
-			syscall.Kill(pid, syscall.SIGSTOP) // none of them sees another one go
+			stopWhole(t, pid) // none of them sees another one go
 		}
-		for _, pid := range []int{cmd.Process.Pid, keeper, stage} {
+		for _, pid := range []int{stage, keeper, cmd.Process.Pid} { // the end of a parent would wake the stopped ones
 			syscall.Kill(pid, syscall.SIGKILL)
 		}
 		cmd.Wait()
